@@ -1,0 +1,79 @@
+# cohort_library(core) declares cohort::core; cohort_layer(...) adds one folder of src/ to it, with explicit lists:
+#
+#   cohort_layer(base TO core
+#     HEADERS ...   public, relative to include/cohort/<layer>; verified to be self-contained
+#     SOURCES ...   relative to src/<layer>
+#     TESTS ...     relative to src/<layer>; made into one program, <layer>_test
+#   )
+
+include(CMakePackageConfigHelpers)
+include(GNUInstallDirs)
+
+find_package(Threads REQUIRED)
+
+add_library(cohort_warnings INTERFACE)
+target_compile_options(cohort_warnings INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor -Wold-style-cast -Wundef
+  $<$<BOOL:${COHORT_WERROR}>:-Werror>
+  $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>
+  # __int128 keeps fixed-point time exact; every compiler that Cohort supports has it.
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-pedantic>)
+
+function(cohort_library name)
+  add_library(cohort_${name})
+  add_library(cohort::${name} ALIAS cohort_${name})
+  set_target_properties(cohort_${name} PROPERTIES
+    EXPORT_NAME ${name}
+    VERSION ${PROJECT_VERSION}
+    SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
+    VERIFY_INTERFACE_HEADER_SETS ON)
+  target_compile_features(cohort_${name} PUBLIC cxx_std_20)
+  target_include_directories(cohort_${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(cohort_${name} PUBLIC Threads::Threads PRIVATE $<BUILD_INTERFACE:cohort_warnings>)
+  if(COHORT_SANITIZE)
+    target_compile_options(cohort_${name} PUBLIC
+      -fsanitize=${COHORT_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    target_link_options(cohort_${name} PUBLIC -fsanitize=${COHORT_SANITIZE})
+  endif()
+endfunction()
+
+function(cohort_layer layer)
+  cmake_parse_arguments(arg "" "TO" "HEADERS;SOURCES;TESTS" ${ARGN})
+  list(TRANSFORM arg_HEADERS PREPEND ${PROJECT_SOURCE_DIR}/include/cohort/${layer}/)
+  target_sources(cohort_${arg_TO} PRIVATE ${arg_SOURCES})
+  target_sources(cohort_${arg_TO} PUBLIC
+    FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/include FILES ${arg_HEADERS})
+  list(TRANSFORM arg_TESTS PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  set_property(GLOBAL APPEND PROPERTY cohort_layers ${layer})
+  set_property(GLOBAL PROPERTY cohort_tests_of_${layer} ${arg_TESTS})
+endfunction()
+
+# A test program: what it tests, private headers of src/ included.
+function(cohort_test name)
+  add_executable(${name} ${ARGN})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(${name} PRIVATE cohort::core cohort_warnings GTest::gtest_main)
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 600)
+endfunction()
+
+function(cohort_add_layer_tests)
+  include(GoogleTest)
+  get_property(layers GLOBAL PROPERTY cohort_layers)
+  foreach(layer IN LISTS layers)
+    get_property(tests GLOBAL PROPERTY cohort_tests_of_${layer})
+    if(tests)
+      cohort_test(${layer}_test ${tests})
+    endif()
+  endforeach()
+endfunction()
+
+function(cohort_install name)
+  install(TARGETS cohort_${name} EXPORT cohort-targets FILE_SET HEADERS)
+  install(EXPORT cohort-targets NAMESPACE cohort:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/cohort)
+  configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/cohort-config.cmake.in
+    ${PROJECT_BINARY_DIR}/cohort-config.cmake INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/cohort)
+  write_basic_package_version_file(${PROJECT_BINARY_DIR}/cohort-config-version.cmake
+    COMPATIBILITY SameMinorVersion)
+  install(FILES ${PROJECT_BINARY_DIR}/cohort-config.cmake ${PROJECT_BINARY_DIR}/cohort-config-version.cmake
+    DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/cohort)
+endfunction()

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+
+// Which lock guards what, checked by clang's -Wthread-safety; nothing for other compilers.
+#if defined(__clang__)
+#define COHORT_ANNOTATE(x) __attribute__((x))
+#else
+#define COHORT_ANNOTATE(x)
+#endif
+#define COHORT_GUARDED_BY(lock) COHORT_ANNOTATE(guarded_by(lock))
+#define COHORT_REQUIRES(...) COHORT_ANNOTATE(requires_capability(__VA_ARGS__))
+#define COHORT_EXCLUDES(...) COHORT_ANNOTATE(locks_excluded(__VA_ARGS__))
+#define COHORT_ACQUIRE(...) COHORT_ANNOTATE(acquire_capability(__VA_ARGS__))
+#define COHORT_TRY_ACQUIRE(...) COHORT_ANNOTATE(try_acquire_capability(__VA_ARGS__))
+#define COHORT_RELEASE(...) COHORT_ANNOTATE(release_capability(__VA_ARGS__))
+
+namespace cohort {
+
+/// A mutual exclusion lock whose use the compiler can check: name it in COHORT_GUARDED_BY of what it guards.
+///
+/// Thread-safety: thread-safe.
+class COHORT_ANNOTATE(capability("mutex")) Mutex {
+ public:
+  Mutex() = default;
+  Mutex(const Mutex&) = delete;
+  Mutex& operator=(const Mutex&) = delete;
+
+  void lock() COHORT_ACQUIRE() { mutex_.lock(); }
+  bool try_lock() COHORT_TRY_ACQUIRE(true) { return mutex_.try_lock(); }
+  void unlock() COHORT_RELEASE() { mutex_.unlock(); }
+
+ private:
+  friend class CondVar;
+  std::mutex mutex_;
+};
+
+/// Holds a Mutex for a scope. `unlock()` and `lock()` let go for a call that must not be made under the lock.
+class COHORT_ANNOTATE(scoped_lockable) MutexLock {
+ public:
+  explicit MutexLock(Mutex& mutex) COHORT_ACQUIRE(mutex) : mutex_(mutex) { mutex_.lock(); }
+  MutexLock(const MutexLock&) = delete;
+  MutexLock& operator=(const MutexLock&) = delete;
+  ~MutexLock() COHORT_RELEASE() {
+    if (held_) mutex_.unlock();
+  }
+
+  void unlock() COHORT_RELEASE() {
+    held_ = false;
+    mutex_.unlock();
+  }
+  void lock() COHORT_ACQUIRE() {
+    mutex_.lock();
+    held_ = true;
+  }
+
+ private:
+  Mutex& mutex_;
+  bool held_ = true;
+};
+
+/// Waits for a condition that is guarded by a Mutex.
+///
+/// Thread-safety: thread-safe.
+class CondVar {
+ public:
+  /// Blocks until notified, perhaps spuriously: call it in a loop that looks at the condition.
+  void wait(Mutex& mutex) COHORT_REQUIRES(mutex) {
+    std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
+    condition_.wait(lock);
+    lock.release();
+  }
+
+  /// As wait(), at most until `end`; false when that time has come.
+  bool wait_until(Mutex& mutex, std::chrono::steady_clock::time_point end) COHORT_REQUIRES(mutex) {
+    std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
+    const bool notified = condition_.wait_until(lock, end) == std::cv_status::no_timeout;
+    lock.release();
+    return notified;
+  }
+
+  void notify_one() { condition_.notify_one(); }
+  void notify_all() { condition_.notify_all(); }
+
+ private:
+  std::condition_variable condition_;
+};
+
+}  // namespace cohort

@@ -1,0 +1,190 @@
+#pragma once
+
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cohort/base/clock.h"
+#include "cohort/base/function.h"
+#include "cohort/base/result.h"
+#include "cohort/task/explanation.h"
+#include "cohort/task/group_limits.h"
+#include "cohort/task/group_stats.h"
+#include "cohort/task/internal/callable_record.h"
+#include "cohort/task/submit_options.h"
+#include "cohort/task/task_handle.h"
+
+namespace cohort {
+
+class Executor;
+
+/// One task of a batch for Executor::submit_all and execute_all: GroupTask<int>{"vip", "task-1", [] { return 42; }}.
+template <class T>
+class GroupTask {
+ public:
+  template <class F>
+  GroupTask(std::string group, std::string task_id, F callable, SubmitOptions options = {});
+
+  [[nodiscard]] const std::string& group() const { return group_; }
+  [[nodiscard]] const std::string& task_id() const { return task_id_; }
+
+ private:
+  friend class Executor;
+  friend struct internal::ExecutorAccess;
+
+  std::string group_;
+  std::string task_id_;
+  Function<TaskHandle<T>(Executor&, const GroupTask&, bool)> submit_;
+};
+
+/// Runs tasks in groups, each group within its own limits. This is the port that the rest of Cohort knows; a program
+/// makes one of its implementations.
+///
+/// A callable takes nothing or a std::stop_token and returns a value, void, Result<T> or Task<T>. Keys have 1 to 1,024
+/// bytes, task ids at most 256 and need not be unique. `submit` never throws and never fails: a rejection, a bad key or
+/// a shutdown gives a handle that is settled with the reason.
+///
+/// Thread-safety: thread-safe, unless an implementation says otherwise. Tasks run with no lock held.
+/// Example: examples/01_hello_groups.cc
+class Executor {
+ public:
+  static constexpr std::size_t kMaxKeyBytes = 1024;
+  static constexpr std::size_t kMaxTaskIdBytes = 256;
+
+  Executor() = default;
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+  virtual ~Executor() = default;
+
+  /// Puts one task into its group's queue. Blocks only where the group's overflow policy says so.
+  template <class F>
+  auto submit(std::string_view group, std::string_view task_id, F&& callable, const SubmitOptions& options = {}) {
+    auto record = make_record(task_id, std::forward<F>(callable), options);
+    submit_record(*record, group, Submission::kPlain);
+    return as_handle(std::move(record));
+  }
+
+  /// As submit; and where the task's permits are free it has run, on this thread, by the time the call returns. It
+  /// must not block there; a coroutine that suspends goes on elsewhere.
+  template <class F>
+  auto try_run_here(std::string_view group, std::string_view task_id, F&& callable, const SubmitOptions& options = {}) {
+    auto record = make_record(task_id, std::forward<F>(callable), options);
+    submit_record(*record, group, Submission::kRunHere);
+    return as_handle(std::move(record));
+  }
+
+  /// Submits all, in order.
+  template <class T>
+  std::vector<TaskHandle<T>> submit_all(std::vector<GroupTask<T>> tasks) {
+    std::vector<TaskHandle<T>> handles;
+    handles.reserve(tasks.size());
+    for (GroupTask<T>& task : tasks) handles.push_back(task.submit_(*this, task, false));
+    return handles;
+  }
+
+  /// Runs all and returns their results in input order, whatever becomes of each. Blocks; a full queue slows it down
+  /// instead of rejecting. When `stop` is asked for, what has not ended is cancelled.
+  template <class T>
+  std::vector<TaskResult<T>> execute_all(std::vector<GroupTask<T>> tasks, std::stop_token stop = {});
+
+  /// Why the task is where it is.
+  template <class T>
+  [[nodiscard]] Explanation explain(const TaskHandle<T>& handle) {
+    return explain_record(handle.record());
+  }
+
+  [[nodiscard]] virtual Clock& clock() = 0;
+
+  // What takes a key fails with kInvalid when it is empty or too long.
+
+  /// What holds, or would hold, for a group of that key.
+  [[nodiscard]] virtual ResolvedLimits resolve(std::string_view group) = 0;
+  /// Changes the limits that are set, now and for good: growth takes effect at once, shrinking as tasks end. A
+  /// max_concurrency of 0 pauses.
+  virtual Result<void> set_limits(std::string_view group, const GroupLimits& limits) = 0;
+  Result<void> resize(std::string_view group, std::uint32_t max_concurrency) {
+    return set_limits(group, {.max_concurrency = max_concurrency});
+  }
+  /// Starts nothing more of the group; what runs goes on, and may resume.
+  virtual Result<void> pause_group(std::string_view group) = 0;
+  virtual Result<void> resume_group(std::string_view group) = 0;
+
+  /// The waiting settle as cancelled, the running are asked to stop. The key may be used again at once; old bodies
+  /// still count.
+  virtual Result<void> shutdown_group(std::string_view group) = 0;
+  /// Refuses new work for the group from outside it and waits until the rest has ended. kTimedOut when that takes
+  /// longer: then the group takes work again. kConflict from inside one of its tasks.
+  virtual Result<void> drain_group(std::string_view group, Duration timeout) = 0;
+  /// Refuses new work from outside, lets the rest finish until the time-out, then cancels it. kTimedOut when something
+  /// had to be cancelled, kConflict from inside a task. Never waits for bodies that ignore their stop token.
+  virtual Result<void> shutdown(Duration timeout) = 0;
+
+  [[nodiscard]] virtual ExecutorStats stats() = 0;
+  /// kNotFound for a group that has never been used or has been evicted.
+  [[nodiscard]] virtual Result<GroupStats> group_stats(std::string_view group) = 0;
+  /// The groups with tasks that wait, run or are parked.
+  [[nodiscard]] virtual std::vector<std::string> active_groups() = 0;
+  /// How long a task submitted now would wait, by the group's queue and recent run times.
+  [[nodiscard]] virtual Duration estimated_wait(std::string_view group) = 0;
+
+ protected:
+  friend struct internal::ExecutorAccess;
+  template <class T>
+  friend class GroupTask;
+
+  enum class Submission { kPlain, kRunHere, kPaced };
+
+  [[nodiscard]] static Result<void> check_key(std::string_view key);
+
+  /// Takes the record in, or settles it with the reason why not. kPaced: a full queue blocks the submitter; kRunHere:
+  /// see try_run_here.
+  virtual void submit_record(internal::TaskRecord& record, std::string_view group, Submission submission) = 0;
+  /// Takes in a task of the predecessor's group that is to be queued when the predecessor is done.
+  virtual void follow_record(internal::TaskRecord& record, internal::TaskRecord& predecessor) = 0;
+  virtual void cancel_record(internal::TaskRecord& record) = 0;
+  /// Blocks until `state` is satisfied or `until` has come; the current task, if any, is parked meanwhile. Returns why
+  /// it could not wait: a cycle (kConflict), or the current task's own time-out (kTimedOut).
+  virtual std::unique_ptr<Error> await(internal::AwaitState& state, std::optional<Time> until) = 0;
+  [[nodiscard]] virtual Explanation explain_record(internal::TaskRecord& record) = 0;
+
+ private:
+  template <class F>
+  auto make_record(std::string_view task_id, F&& callable, const SubmitOptions& options) {
+    using Record = internal::CallableRecord<std::decay_t<F>>;
+    auto record = internal::Ref<Record>::adopt(new Record(task_id, std::forward<F>(callable)));
+    set_options(*record, options);
+    return record;
+  }
+
+  template <class Record>
+  static auto as_handle(internal::Ref<Record> record) {
+    using Typed = internal::ResultRecord<internal::ValueOf<Record>>;
+    return TaskHandle<internal::ValueOf<Record>>(internal::Ref<Typed>(*record));
+  }
+
+  template <class F>
+  auto submit_of_batch(std::string_view group, std::string_view task_id, F&& callable, const SubmitOptions& options,
+                       bool paced) {
+    auto record = make_record(task_id, std::forward<F>(callable), options);
+    submit_record(*record, group, paced ? Submission::kPaced : Submission::kPlain);
+    return as_handle(std::move(record));
+  }
+
+  static void set_options(internal::TaskRecord& record, const SubmitOptions& options);
+};
+
+template <class T>
+template <class F>
+GroupTask<T>::GroupTask(std::string group, std::string task_id, F callable, SubmitOptions options)
+    : group_(std::move(group)),
+      task_id_(std::move(task_id)),
+      submit_([callable = std::move(callable), options](Executor& executor, const GroupTask& task, bool paced) mutable {
+        return executor.submit_of_batch(task.group_, task.task_id_, std::move(callable), options, paced);
+      }) {}
+
+}  // namespace cohort
+
+#include "cohort/task/internal/execute_all.h"  // IWYU pragma: export

@@ -1,0 +1,162 @@
+#pragma once
+
+#include <optional>
+#include <stop_token>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include "cohort/base/result.h"
+#include "cohort/task/internal/task_record.h"
+#include "cohort/task/task.h"
+#include "cohort/task/task_result.h"
+
+namespace cohort::internal {
+
+template <class F>
+inline constexpr bool takes_stop_token = std::is_invocable_v<F&, std::stop_token>;
+
+template <class F>
+decltype(auto) call_body(F& callable, const std::stop_source& stop) {
+  if constexpr (takes_stop_token<F>) {
+    return callable(stop.get_token());
+  } else {
+    return callable();
+  }
+}
+
+template <class F>
+using Returned = decltype(call_body(std::declval<F&>(), std::declval<const std::stop_source&>()));
+
+// Task<T> -> T, then Result<T> -> T: what a handle of such a callable gives.
+template <class R>
+struct Unwrapped {
+  using Type = std::decay_t<R>;
+};
+template <class R>
+struct Unwrapped<Result<R>> : Unwrapped<R> {};
+template <class R>
+struct Unwrapped<Task<R>> : Unwrapped<R> {};
+
+template <class F>
+using BodyValue = typename Unwrapped<Returned<std::decay_t<F>>>::Type;
+
+/// A record with a place for its result.
+template <class T>
+class ResultRecord : public TaskRecord {
+ public:
+  using Value = typename TaskResult<T>::Value;
+  using TaskRecord::TaskRecord;
+
+  /// Written by the body that claimed, before publish.
+  std::optional<Value> value;
+
+ protected:
+  void end_with_value(Value&& result) {
+    claimed_by_body = try_claim(TaskStatus::kSuccess);
+    if (claimed_by_body) value.emplace(std::move(result));
+  }
+
+  void end_with_error(TaskStatus status, Error failure) {
+    claimed_by_body = try_claim(status);
+    if (claimed_by_body) error = std::make_unique<Error>(std::move(failure));
+  }
+
+  void end_with_error(Error failure) {
+    end_with_error(failure.code == ErrorCode::kCancelled ? TaskStatus::kCancelled : TaskStatus::kFailed,
+                   std::move(failure));
+  }
+
+  // A body that throws after it was asked to stop has stopped.
+  void end_with_exception(std::exception_ptr exception) {
+    Error failure = Error::from_exception(std::move(exception));
+    if (stop_requested()) failure.code = ErrorCode::kCancelled;
+    end_with_error(std::move(failure));
+  }
+
+  template <class R>
+  void end_with(R&& returned) {
+    if constexpr (!is_result_v<std::decay_t<R>>) {
+      end_with_value(std::forward<R>(returned));
+    } else if (!returned.ok()) {
+      end_with_error(returned.error());
+    } else if constexpr (std::is_void_v<T>) {
+      end_with_value({});
+    } else {
+      end_with_value(*std::forward<R>(returned));
+    }
+  }
+
+  // Calls `get` and ends with what it returns or throws.
+  template <class Get>
+  void end_with_outcome_of(Get&& get) {
+    try {
+      if constexpr (std::is_void_v<decltype(get())>) {
+        get();
+        end_with_value({});
+      } else {
+        end_with(get());
+      }
+    } catch (...) {
+      end_with_exception(std::current_exception());
+    }
+  }
+};
+
+/// A task made of any callable that takes nothing or a stop token.
+template <class F>
+class CallableRecord final : public ResultRecord<BodyValue<F>> {
+ public:
+  template <class G>
+  CallableRecord(std::string_view task_id, G&& callable)
+      : ResultRecord<BodyValue<F>>(task_id), callable_(std::forward<G>(callable)) {
+    if constexpr (takes_stop_token<F>) stop_ = std::stop_source();
+  }
+
+  bool run() override {
+    if constexpr (is_task_v<Returned<F>>) {
+      if (!go_on()) return false;
+    } else {
+      this->end_with_outcome_of([this]() -> decltype(auto) { return call_body(*callable_, stop_); });
+    }
+    callable_.reset();
+    return true;
+  }
+
+  [[nodiscard]] bool is_coroutine() const override { return is_task_v<Returned<F>>; }
+  void drop_body() override { callable_.reset(); }
+
+ protected:
+  void on_stop() override { stop_.request_stop(); }
+
+ private:
+  struct Nothing {};
+  using Coroutine = typename std::conditional_t<is_task_v<Returned<F>>, std::type_identity<Returned<F>>,
+                                                std::type_identity<Nothing>>::type;
+
+  // Starts or resumes the coroutine; true when it has ended.
+  bool go_on() {
+    std::coroutine_handle<> next = std::exchange(this->extras().resume_point, nullptr);
+    if (!next) {
+      try {
+        coroutine_ = call_body(*callable_, stop_);
+      } catch (...) {
+        this->end_with_exception(std::current_exception());
+        return true;
+      }
+      next = coroutine_.coroutine();
+    }
+    next.resume();
+    if (!coroutine_.coroutine().done()) return false;
+    this->end_with_outcome_of([this]() -> decltype(auto) { return coroutine_.coroutine().promise().result(); });
+    coroutine_ = {};
+    return true;
+  }
+
+  std::optional<F> callable_;
+  std::stop_source stop_{std::nostopstate};
+  [[no_unique_address]] Coroutine coroutine_{};
+};
+
+}  // namespace cohort::internal

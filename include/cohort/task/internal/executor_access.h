@@ -1,0 +1,34 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "cohort/base/clock.h"
+#include "cohort/base/error.h"
+#include "cohort/task/internal/await_state.h"
+#include "cohort/task/internal/task_record.h"
+
+namespace cohort::internal {
+
+/// What handles, coroutines and batches ask of the executors behind them.
+struct ExecutorAccess {
+  static void cancel(TaskRecord& record);
+  static void follow(TaskRecord& record, TaskRecord& predecessor);
+  /// Waits on this thread: through the current task's executor, so that it can park, else through that of the awaited.
+  static std::unique_ptr<Error> await(AwaitState& state, std::optional<Time> until);
+  [[nodiscard]] static Time now(const TaskRecord& record);
+
+  template <class Task, class ExecutorType>
+  static auto submit_paced(ExecutorType& executor, Task& task) {
+    return task.submit_(executor, task, true);
+  }
+};
+
+/// Lets the current coroutine task wait for `state` when it suspends.
+void request_await(Ref<AwaitState> state, std::coroutine_handle<> resume_point);
+/// Lets the current coroutine task sleep when it suspends.
+void request_sleep(Duration duration, std::coroutine_handle<> resume_point);
+/// Why the await that the current task has come back from failed, or null.
+std::unique_ptr<Error> take_await_error();
+
+}  // namespace cohort::internal

@@ -1,0 +1,245 @@
+#pragma once
+
+#include <atomic>
+#include <coroutine>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "cohort/base/clock.h"
+#include "cohort/base/error.h"
+#include "cohort/base/internal/intrusive_list.h"
+#include "cohort/base/timer.h"
+#include "cohort/task/submit_options.h"
+#include "cohort/task/task_status.h"
+
+namespace cohort {
+
+class Executor;
+
+namespace internal {
+
+class AwaitState;
+class TaskRecord;
+class Waiter;
+struct Group;
+struct Turn;
+
+/// A reference to something that counts its references.
+template <class T>
+class Ref {
+ public:
+  Ref() = default;
+  explicit Ref(T& object) : object_(&object) { object_->ref(); }
+  Ref(const Ref& other) : object_(other.object_) {
+    if (object_ != nullptr) object_->ref();
+  }
+  Ref(Ref&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
+  Ref& operator=(Ref other) noexcept {
+    std::swap(object_, other.object_);
+    return *this;
+  }
+  ~Ref() {
+    if (object_ != nullptr) object_->unref();
+  }
+
+  /// Takes over the reference that a new object is born with.
+  static Ref adopt(T* object) {
+    Ref result;
+    result.object_ = object;
+    return result;
+  }
+
+  [[nodiscard]] T* get() const { return object_; }
+  T& operator*() const { return *object_; }
+  T* operator->() const { return object_; }
+  explicit operator bool() const { return object_ != nullptr; }
+
+ private:
+  T* object_ = nullptr;
+};
+
+using TaskRef = Ref<TaskRecord>;
+
+/// A group's key, kept alive by the group and by the records of its tasks.
+class GroupName {
+ public:
+  explicit GroupName(std::string_view key) : key_(key) {}
+
+  [[nodiscard]] const std::string& key() const { return key_; }
+  void ref() { references_.fetch_add(1, std::memory_order_relaxed); }
+  void unref() {
+    if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+  }
+
+ private:
+  ~GroupName() = default;
+  std::atomic<std::uint32_t> references_{1};
+  std::string key_;
+};
+
+/// Where the scheduler has a task.
+enum class Phase : std::uint8_t {
+  kNew,         ///< Not handed in yet.
+  kDependent,   ///< Follows a task that has not ended.
+  kAtDoor,      ///< Its submitter waits for a place in the queue.
+  kWaiting,     ///< In the queue.
+  kTaken,       ///< In a worker's turn: about to run, running, or run.
+  kSuspended,   ///< A coroutine that sleeps; holds its permits.
+  kContinuing,  ///< A coroutine that wants a thread; holds its permits.
+  kParked,      ///< Awaits another task; holds only its place in layer 2.
+  kResuming,    ///< Wants its permits of layers 1 and 3 back.
+  kForgotten,   ///< The scheduler knows it no more.
+};
+
+/// What only some tasks need, so that the others do not pay for it.
+struct TaskExtras {
+  explicit TaskExtras(TaskRecord& owner);
+  ~TaskExtras();
+
+  struct OwnedTimer : Timer {
+    OwnedTimer(TaskRecord& task, bool is_wake) : record(task), wakes(is_wake) {}
+    TaskRecord& record;
+    bool wakes;
+  };
+
+  SubmitOptions options;
+  OwnedTimer limit;                    ///< The queue or run time-out, whichever phase it is in.
+  OwnedTimer wake;                     ///< The end of a sleep, or of a timed await.
+  AwaitState* awaiting = nullptr;      ///< What a parked task waits for.
+  Duration layer1_bound_before{0};     ///< While it sleeps: how long layer 1 had been full before,
+  double prepaid_ns = 0;               ///< and what its group was charged for it in advance.
+  TaskRef predecessor;                 ///< What a dependent task follows.
+
+  // What a coroutine asked for when it suspended; its driver acts on it after run() has returned.
+  std::coroutine_handle<> resume_point;
+  Ref<AwaitState> await_request;       ///< Null: it sleeps until `sleep_until`.
+  Time sleep_until{};
+  std::unique_ptr<Error> await_error;  ///< Why the last await failed, for the body to collect.
+};
+
+/// One task: what its handles, its waiters and the executor share. The typed part (callable, result) derives from it.
+///
+/// Ends exactly once: whoever wins `try_claim` writes the result or error and the times, then calls `publish`, after
+/// which they never change and any thread may read them. `state_` carries the whole protocol:
+///   begun      set by the worker that starts the body, unless it is claimed; after it only a run time-out, or the body
+///              itself, can claim;
+///   claimed    the status is decided, by the one who set the bit;
+///   published  the result may be read (release, paired with the acquire of is_done);
+///   waiters    somebody is on the waiter list, so publish has to look there.
+/// The fields under "the scheduler's" are guarded by the lock of the executor that the task was handed to.
+class TaskRecord : public ListLinks<TaskRecord> {
+ public:
+  explicit TaskRecord(std::string_view task_id) : task_id_(task_id) {}
+  TaskRecord(const TaskRecord&) = delete;
+  TaskRecord& operator=(const TaskRecord&) = delete;
+
+  void ref() { references_.fetch_add(1, std::memory_order_relaxed); }
+  void unref() {
+    if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+  }
+
+  [[nodiscard]] const std::string& task_id() const { return task_id_; }
+  [[nodiscard]] const std::string& group_key() const;
+  void set_group_name(Ref<GroupName> name) { group_name_ = std::move(name); }
+
+  bool try_begin();
+  bool try_claim(TaskStatus status);
+  /// As try_claim, but not once the body has begun.
+  bool try_claim_unbegun(TaskStatus status);
+  /// Announces the end and notifies the waiters. Only for the one who claimed, once.
+  void publish(Time ended_at);
+
+  [[nodiscard]] bool has_begun() const { return (state_.load(std::memory_order_acquire) & kBegun) != 0; }
+  [[nodiscard]] bool is_claimed() const { return (state_.load(std::memory_order_acquire) & kClaimed) != 0; }
+  [[nodiscard]] bool is_done() const { return (state_.load(std::memory_order_acquire) & kPublished) != 0; }
+  /// Only once claimed.
+  [[nodiscard]] TaskStatus status() const {
+    return static_cast<TaskStatus>(state_.load(std::memory_order_acquire) >> kStatusShift);
+  }
+
+  /// False, and nothing done, when the task is done already. The waiter must be removed or notified before it dies.
+  bool add_waiter(Waiter& waiter);
+  /// False when it has been, or is being, notified.
+  bool remove_waiter(Waiter& waiter);
+
+  /// Runs the body on this thread, or goes on with a coroutine. True when it has ended: then `claimed_by_body` says
+  /// whether its outcome counts. Destroys the callable at the end.
+  virtual bool run() = 0;
+  /// Tells a cooperative body to stop. Thread-safe, and safe to repeat. Callbacks on the stop token run right here.
+  void request_stop() {
+    stop_requested_.store(true, std::memory_order_release);
+    on_stop();
+  }
+  [[nodiscard]] bool stop_requested() const { return stop_requested_.load(std::memory_order_acquire); }
+  /// Whether it may suspend.
+  [[nodiscard]] virtual bool is_coroutine() const { return false; }
+  /// Drops the callable of a task that will never run.
+  virtual void drop_body() {}
+
+  TaskExtras& extras();
+  [[nodiscard]] TaskExtras* extras_if_any() const { return extras_.get(); }
+
+  Executor* executor = nullptr;  ///< Set once, when it is handed in.
+
+  // Written before publish, read after it.
+  std::unique_ptr<Error> error;
+  Time submitted_at{};
+  Time started_at{};
+  Time ended_at{};
+
+  // The scheduler's.
+  Group* group = nullptr;
+  Turn* turn = nullptr;  ///< While kTaken.
+  Phase phase = Phase::kNew;
+  Priority priority = Priority::kNormal;
+  bool awaited = false;      ///< A task of some group awaits it, directly or not.
+  bool own_account = false;  ///< Holds a place in layer 2.
+  bool holds_global = false;
+  bool holds_concurrency = false;
+  bool overrunning = false;
+  bool let_go = false;         ///< Goes on without permits or turn: it ran out of time while its thread was parked.
+  bool blocks_thread = false;  ///< While parked: a thread waits for it, not a suspended coroutine.
+  bool claimed_by_body = false;
+
+ protected:
+  virtual ~TaskRecord();
+  virtual void on_stop() {}
+
+ private:
+  static constexpr std::uint32_t kBegun = 1;
+  static constexpr std::uint32_t kClaimed = 2;
+  static constexpr std::uint32_t kPublished = 4;
+  static constexpr std::uint32_t kWaiters = 8;
+  static constexpr int kStatusShift = 8;
+
+  bool claim(TaskStatus status, std::uint32_t unless);
+
+  std::atomic<bool> stop_requested_{false};
+  std::atomic<std::uint32_t> references_{1};
+  std::atomic<std::uint32_t> state_{0};
+  std::string task_id_;
+  Ref<GroupName> group_name_;
+  std::unique_ptr<TaskExtras> extras_;
+  IntrusiveList<Waiter> waiters_;  // Guarded by the stripe of this record, see task_record.cc.
+};
+
+/// The task whose body runs on this thread, or null.
+[[nodiscard]] TaskRecord* current_task();
+
+/// Makes `record` the current task of this thread for a scope.
+class CurrentTaskScope {
+ public:
+  explicit CurrentTaskScope(TaskRecord* record);
+  ~CurrentTaskScope();
+  CurrentTaskScope(const CurrentTaskScope&) = delete;
+  CurrentTaskScope& operator=(const CurrentTaskScope&) = delete;
+
+ private:
+  TaskRecord* outer_;
+};
+
+}  // namespace internal
+}  // namespace cohort

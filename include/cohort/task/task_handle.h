@@ -1,0 +1,200 @@
+#pragma once
+
+#include <concepts>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "cohort/task/internal/callable_record.h"
+#include "cohort/task/internal/executor_access.h"
+#include "cohort/task/task_result.h"
+
+namespace cohort {
+
+namespace internal {
+
+template <class T>
+T value_of_impl(const ResultRecord<T>*);
+/// The T of a record derived from ResultRecord<T>.
+template <class Record>
+using ValueOf = decltype(value_of_impl(static_cast<Record*>(nullptr)));
+
+}  // namespace internal
+
+/// A submitted task: wait for it, cancel it, look at it. Copies refer to the same task; dropping all of them lets it go
+/// on unobserved.
+///
+/// Inside a task every await parks: the task gives its permits of layers 1 and 3 back until the awaited one is done, so
+/// nested work cannot deadlock on limits. An await that would wait for itself in a circle, or whose own task has run
+/// out of time, gives at once a result with status kFailed and the error kConflict or kTimedOut.
+///
+/// Thread-safety: thread-safe, except assigning to one handle object.
+/// Example: examples/01_hello_groups.cc
+template <class T>
+class TaskHandle {
+ public:
+  using Record = internal::ResultRecord<T>;
+  using Value = typename TaskResult<T>::Value;
+
+  TaskHandle() = default;
+  explicit TaskHandle(internal::Ref<Record> record) : record_(std::move(record)) {}
+
+  /// False for a default-constructed handle, on which nothing else may be called.
+  [[nodiscard]] bool valid() const { return static_cast<bool>(record_); }
+  [[nodiscard]] const std::string& group() const { return record_->group_key(); }
+  [[nodiscard]] const std::string& task_id() const { return record_->task_id(); }
+  [[nodiscard]] bool is_done() const { return record_->is_done(); }
+
+  /// Waiting: settles as cancelled at once. Running: asks its stop token. Settled: nothing.
+  void cancel() { internal::ExecutorAccess::cancel(*record_); }
+
+  /// Blocks until it is done and gives a copy of its result.
+  [[nodiscard]] TaskResult<T> await() const
+    requires std::copy_constructible<Value>
+  {
+    return waited([](Record& record) { return record.value; });
+  }
+
+  /// As await, but gives up after `timeout` and returns nothing then.
+  [[nodiscard]] std::optional<TaskResult<T>> await_for(Duration timeout) const
+    requires std::copy_constructible<Value>
+  {
+    auto state = internal::AwaitState::make(*record_);
+    const Time until = saturating_add(internal::ExecutorAccess::now(*record_), timeout);
+    if (auto error = internal::ExecutorAccess::await(*state, until)) return not_awaited(std::move(*error));
+    if (!is_done()) return std::nullopt;
+    return result([](Record& record) { return record.value; });
+  }
+
+  /// As await, but moves the value out; later calls on any copy find none. For one caller.
+  [[nodiscard]] TaskResult<T> take() const {
+    return waited([](Record& record) { return std::exchange(record.value, std::nullopt); });
+  }
+
+  /// Runs `f` as another task of the same group once this one is done: with its value if it succeeded, or, if `f` takes
+  /// a TaskResult<T>, in any case. Otherwise the new task ends as this one did, as kCancelled or kFailed.
+  template <class F>
+  auto then(F f) const {
+    return then(task_id() + "+", std::move(f));
+  }
+  template <class F>
+  auto then(std::string_view new_id, F f) const;
+
+  auto operator co_await() const {
+    struct Awaiter {
+      const TaskHandle& handle;
+      bool await_ready() const { return handle.is_done(); }
+      void await_suspend(std::coroutine_handle<> coroutine) const {
+        internal::request_await(internal::AwaitState::make(*handle.record_), coroutine);
+      }
+      TaskResult<T> await_resume() const {
+        if (auto error = internal::take_await_error()) return handle.not_awaited(std::move(*error));
+        if constexpr (std::copy_constructible<Value>) {
+          return handle.result([](Record& record) { return record.value; });
+        } else {
+          return handle.result([](Record& record) { return std::exchange(record.value, std::nullopt); });
+        }
+      }
+    };
+    return Awaiter{*this};
+  }
+
+  /// For executors and combinators.
+  [[nodiscard]] Record& record() const { return *record_; }
+
+ private:
+  template <class U>
+  friend class WhenAll;
+
+  template <class Read>
+  TaskResult<T> waited(Read read) const {
+    if (!is_done()) {
+      auto state = internal::AwaitState::make(*record_);
+      if (auto error = internal::ExecutorAccess::await(*state, std::nullopt)) return not_awaited(std::move(*error));
+    }
+    return result(read);
+  }
+
+  template <class Read>
+  TaskResult<T> result(Read read) const {
+    std::optional<Error> error;
+    if (record_->error) error = *record_->error;
+    return {group(),           task_id(), record_->status(), read(*record_), std::move(error), record_->submitted_at,
+            record_->started_at, record_->ended_at};
+  }
+
+  TaskResult<T> not_awaited(Error error) const {
+    return {group(), task_id(), TaskStatus::kFailed, std::nullopt, std::move(error), record_->submitted_at, {}, {}};
+  }
+
+  internal::Ref<Record> record_;
+};
+
+namespace internal {
+
+/// The body of a task that follows another.
+template <class T, class F>
+class Continuation {
+ public:
+  Continuation(Ref<ResultRecord<T>> before, F f) : before_(std::move(before)), f_(std::move(f)) {}
+
+  static constexpr bool kTakesResult = std::is_invocable_v<F&, TaskResult<T>>;
+
+  auto operator()() {
+    TaskHandle<T> handle(std::move(before_));
+    if constexpr (kTakesResult) {
+      return f_(handle.await());
+    } else {
+      return with_value(handle.await());
+    }
+  }
+
+ private:
+  static decltype(auto) call(F& f, TaskResult<T>& result) {
+    if constexpr (std::is_void_v<T>) {
+      return f();
+    } else {
+      return f(std::move(*result.value));
+    }
+  }
+
+  auto with_value(TaskResult<T> result) {
+    using R = decltype(call(f_, result));
+    static_assert(!is_task_v<std::decay_t<R>>, "a following task is a plain callable; it may submit a coroutine");
+    using Answer = std::conditional_t<is_result_v<std::decay_t<R>>, std::decay_t<R>, Result<std::decay_t<R>>>;
+    if (!result.ok()) return Answer(passed_on(result));
+    if constexpr (std::is_void_v<R>) {
+      call(f_, result);
+      return Answer();
+    } else {
+      return Answer(call(f_, result));
+    }
+  }
+
+  static Error passed_on(const TaskResult<T>& result) {
+    Error error = *result.error;
+    if (result.status == TaskStatus::kCancelled) error.code = ErrorCode::kCancelled;
+    error.message = "it follows task '" + result.task_id + "', which ended as " +
+                    std::string(to_string(result.status)) + ": " + error.message;
+    return error;
+  }
+
+  Ref<ResultRecord<T>> before_;
+  F f_;
+};
+
+}  // namespace internal
+
+template <class T>
+template <class F>
+auto TaskHandle<T>::then(std::string_view new_id, F f) const {
+  using Body = internal::Continuation<T, F>;
+  using Next = internal::CallableRecord<Body>;
+  auto next = internal::Ref<Next>::adopt(new Next(new_id, Body(record_, std::move(f))));
+  internal::ExecutorAccess::follow(*next, *record_);
+  using U = internal::ValueOf<Next>;
+  return TaskHandle<U>(internal::Ref<internal::ResultRecord<U>>(*next));
+}
+
+}  // namespace cohort

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "cohort/base/internal/intrusive_list.h"
+#include "cohort/base/timer.h"
+#include "cohort/base/token_bucket.h"
+#include "cohort/task/group_stats.h"
+#include "cohort/task/internal/task_record.h"
+
+namespace cohort::internal {
+
+using TaskList = IntrusiveList<TaskRecord>;
+
+/// A group's place in one ReadySet.
+struct ReadyHook {
+  Group* previous = nullptr;
+  Group* next = nullptr;
+  double key = 0;  ///< What it was put in with, while in the heap.
+  std::int32_t place = -1;
+};
+
+/// The sets a group can be ready in, by what its next task needs besides a worker.
+enum ReadyKind : std::uint8_t {
+  kReadyToContinue,  ///< Nothing: a coroutine that holds its permits.
+  kReadyUrgent,      ///< Layers 1 and 3: a resumed or awaited task.
+  kReadyNormal,      ///< All layers, and room for parked tasks: an unawaited task.
+};
+inline constexpr int kReadyKinds = 3;
+
+/// All that the scheduler keeps of one group. Guarded by whatever guards the scheduler.
+struct Group : ListLinks<Group> {
+  explicit Group(std::string_view key) : name(Ref<GroupName>::adopt(new GroupName(key))) {}
+
+  [[nodiscard]] const std::string& key() const { return name->key(); }
+  [[nodiscard]] bool has_unawaited() const { return !queues[0].empty() || !queues[1].empty() || !queues[2].empty(); }
+  [[nodiscard]] bool is_ready() const {
+    return hooks[0].place >= 0 || hooks[1].place >= 0 || hooks[2].place >= 0;
+  }
+  Ref<GroupName> name;
+  ResolvedLimits limits;
+  std::optional<TokenBucket> bucket;
+
+  // Where its tasks are.
+  std::array<TaskList, kPriorityCount> queues;  ///< kWaiting and not awaited.
+  TaskList awaited;                             ///< kWaiting and awaited.
+  TaskList resumed;                             ///< kResuming.
+  TaskList continuing;                          ///< kContinuing.
+  TaskList aside;                               ///< kSuspended and kParked.
+  TaskList dependents;                          ///< kDependent.
+  TaskList door;                                ///< kAtDoor.
+
+  // How many there are.
+  std::uint64_t present = 0;      ///< Records that the scheduler knows.
+  std::uint64_t waiting = 0;      ///< In queues and awaited.
+  std::uint64_t following = 0;    ///< In dependents.
+  std::uint32_t running = 0;      ///< Permits of layer 3 that are out.
+  std::uint32_t own = 0;          ///< Places of layer 2 that are taken.
+  std::uint32_t parked = 0;       ///< kParked and kResuming.
+  std::uint32_t suspended = 0;    ///< kSuspended and kContinuing, permits held.
+  std::uint32_t overrunning = 0;  ///< Settled by a time-out, body not back.
+
+  bool paused = false;
+  bool draining = false;
+  bool idle_listed = false;
+  std::uint64_t last_take = 0;       ///< The take that last took from it,
+  Turn* last_turn = nullptr;         ///< the turn that got it, while that is out,
+  std::uint32_t last_end = 0;        ///< and where its tasks end there.
+  std::uint8_t urgent_in_a_row = 0;  ///< Resumed or awaited tasks since the last unawaited one.
+
+  // Its share; see scheduler_share.h.
+  double served = 0;        ///< Time charged, over the weight, in nanoseconds.
+  double expected_ns = -1;  ///< Moving average of one task's thread time; below 0: unknown.
+  std::uint32_t charged = 0;  ///< Things it is being charged for right now.
+  bool keeps_place = false;   ///< It left the ready sets only because its layer 3 is full.
+  struct Holding {
+    double expected_ns = 0;  ///< Moving average of the cost of one suspension.
+    double due_ns = 0;       ///< What its suspended tasks have cost so far,
+    double paid_ns = 0;      ///< what they are expected to cost in the end, ended ones exactly,
+    double charged_ns = 0;   ///< and what has been charged: the greater of the two.
+    Duration layer1_bound_before{0};
+  } holding;  ///< Only where layer 1 is limited.
+  Time inactive_since{};
+  std::array<ReadyHook, kReadyKinds> hooks;
+
+  // What is seen from outside.
+  TaskCounters counters;
+  std::array<Duration, kBoundCount> blocked{};
+  Bound bound = Bound::kNothing;
+  Time bound_since{};
+  Duration layer1_bound_before{0};
+
+  struct RateTimer : Timer {
+    Group* group = nullptr;
+  } rate_timer;
+  Time idle_since{};
+};
+
+}  // namespace cohort::internal

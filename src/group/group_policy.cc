@@ -1,0 +1,87 @@
+#include "group/group_policy.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace cohort::internal {
+namespace {
+
+// Fills what `limits` does not say from `next`.
+void fall_back(GroupLimits& limits, const GroupLimits& next) {
+  const auto fill = [](auto& field, const auto& other) {
+    if (!field) field = other;
+  };
+  fill(limits.max_concurrency, next.max_concurrency);
+  fill(limits.max_in_flight, next.max_in_flight);
+  fill(limits.max_waiting, next.max_waiting);
+  fill(limits.weight, next.weight);
+  fill(limits.overflow, next.overflow);
+  fill(limits.rate, next.rate);
+  fill(limits.max_overrunning, next.max_overrunning);
+}
+
+ResolvedLimits corrected(const GroupLimits& limits) {
+  const auto at_least_one = [](std::optional<std::uint32_t> value, std::uint32_t otherwise) {
+    return std::max(1U, value.value_or(otherwise));
+  };
+  ResolvedLimits result;
+  result.max_concurrency = at_least_one(limits.max_concurrency, result.max_concurrency);
+  result.max_in_flight = at_least_one(limits.max_in_flight, result.max_in_flight);
+  result.max_waiting = at_least_one(limits.max_waiting, result.max_waiting);
+  result.max_overrunning = at_least_one(limits.max_overrunning, result.max_concurrency);
+  // Out of this range sums of charges would lose precision; NaN fails the comparison too.
+  const double weight = limits.weight.value_or(1.0);
+  result.weight = weight > 0 ? std::clamp(weight, 1e-6, 1e6) : 1.0;
+  result.overflow = limits.overflow.value_or(result.overflow);
+  result.rate = limits.rate;
+  return result;
+}
+
+}  // namespace
+
+GroupPolicy::GroupPolicy(GroupExecutorOptions& options)
+    : groups_(std::move(options.groups)), resolver_(std::move(options.resolver)), defaults_(options.defaults) {}
+
+GroupLimits GroupPolicy::ask_resolver(std::string_view key) {
+  if (!resolver_) return {};
+  try {
+    return resolver_(key);
+  } catch (...) {
+    return {};  // The documented meaning of a resolver that throws.
+  }
+}
+
+GroupPolicy::Resolved GroupPolicy::resolve(std::string_view key) {
+  Resolved resolved;
+  GroupLimits limits;
+  const std::string name(key);
+  if (const auto change = changes_.find(name); change != changes_.end()) {
+    limits = change->second.limits;
+    resolved.paused = change->second.paused;
+  }
+  if (const auto group = groups_.find(name); group != groups_.end()) fall_back(limits, group->second);
+  fall_back(limits, ask_resolver(key));
+  fall_back(limits, defaults_);
+  resolved.limits = corrected(limits);
+  return resolved;
+}
+
+void GroupPolicy::change(std::string_view key, const GroupLimits& limits) {
+  Change& change = changes_[std::string(key)];
+  GroupLimits merged = limits;
+  if (merged.max_concurrency) {
+    change.paused = *merged.max_concurrency == 0;
+    if (change.paused) merged.max_concurrency.reset();
+  }
+  fall_back(merged, change.limits);
+  change.limits = merged;
+}
+
+void GroupPolicy::set_paused(std::string_view key, bool paused) {
+  const std::string name(key);
+  Change& change = changes_[name];
+  change.paused = paused;
+  if (change == Change{}) changes_.erase(name);  // Keys that came and went cost nothing.
+}
+
+}  // namespace cohort::internal

@@ -1,0 +1,71 @@
+#include "group/group_policy.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <stdexcept>
+
+namespace cohort::internal {
+namespace {
+
+TEST(GroupPolicyTest, EachFieldComesFromTheFirstSourceThatHasIt) {
+  GroupExecutorOptions options{
+      .groups = {{"a", {.max_concurrency = 7}}},
+      .resolver = [](std::string_view) -> GroupLimits { return {.max_concurrency = 3, .max_in_flight = 9}; },
+      .defaults = {.max_in_flight = 5, .max_waiting = 11}};
+  GroupPolicy policy(options);
+
+  EXPECT_EQ(policy.resolve("a").limits.max_concurrency, 7U);
+  EXPECT_EQ(policy.resolve("a").limits.max_in_flight, 9U);
+  EXPECT_EQ(policy.resolve("a").limits.max_waiting, 11U);
+  EXPECT_EQ(policy.resolve("b").limits.max_concurrency, 3U);
+}
+
+TEST(GroupPolicyTest, AResolverThatThrowsSaysNothing) {
+  GroupExecutorOptions options{.resolver = [](std::string_view) -> GroupLimits { throw std::runtime_error("down"); },
+                               .defaults = {.max_concurrency = 4}};
+  GroupPolicy policy(options);
+  EXPECT_EQ(policy.resolve("a").limits.max_concurrency, 4U);
+}
+
+TEST(GroupPolicyTest, ImpossibleValuesAreCorrected) {
+  GroupExecutorOptions options{.groups = {{"zero",
+                                           {.max_concurrency = 0,
+                                            .max_in_flight = 0,
+                                            .max_waiting = 0,
+                                            .weight = 0.0,
+                                            .max_overrunning = 0}},
+                                          {"nan", {.weight = std::numeric_limits<double>::quiet_NaN()}},
+                                          {"below", {.weight = -3.0}}}};
+  GroupPolicy policy(options);
+  const ResolvedLimits zero = policy.resolve("zero").limits;
+  EXPECT_EQ(zero.max_concurrency, 1U);
+  EXPECT_EQ(zero.max_in_flight, 1U);
+  EXPECT_EQ(zero.max_waiting, 1U);
+  EXPECT_EQ(zero.max_overrunning, 1U);
+  for (const char* key : {"zero", "nan", "below"}) EXPECT_EQ(policy.resolve(key).limits.weight, 1.0) << key;
+}
+
+TEST(GroupPolicyTest, OverrunningIsBoundedByTheConcurrencyUnlessSet) {
+  GroupExecutorOptions options{.groups = {{"a", {.max_concurrency = 6}}, {"b", {.max_concurrency = 6, .max_overrunning = 2}}}};
+  GroupPolicy policy(options);
+  EXPECT_EQ(policy.resolve("a").limits.max_overrunning, 6U);
+  EXPECT_EQ(policy.resolve("b").limits.max_overrunning, 2U);
+}
+
+TEST(GroupPolicyTest, ChangesAddUpAndZeroPauses) {
+  GroupExecutorOptions options{.groups = {{"a", {.max_concurrency = 6}}}};
+  GroupPolicy policy(options);
+  policy.change("a", {.max_in_flight = 3});
+  policy.change("a", {.max_concurrency = 0});
+  EXPECT_TRUE(policy.resolve("a").paused);
+  EXPECT_EQ(policy.resolve("a").limits.max_concurrency, 6U);
+  EXPECT_EQ(policy.resolve("a").limits.max_in_flight, 3U);
+  policy.change("a", {.max_concurrency = 2});
+  EXPECT_FALSE(policy.resolve("a").paused);
+  EXPECT_EQ(policy.resolve("a").limits.max_concurrency, 2U);
+  EXPECT_EQ(policy.resolve("a").limits.max_in_flight, 3U);
+}
+
+}  // namespace
+}  // namespace cohort::internal

@@ -1,0 +1,130 @@
+#include "group/ready_set.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace cohort::internal {
+
+// `place` in a hook is the bucket's index while near, kBuckets + the place in the heap while far.
+
+void ReadySet::insert(Group& group) {
+  ++size_;
+  const std::int64_t bucket = bucket_of(group.served);
+  if (size_ == 1) base_ = bucket;
+  if (bucket >= base_ && bucket < base_ + kBuckets) {
+    insert_near(group, bucket);
+  } else {
+    insert_far(group);
+  }
+}
+
+void ReadySet::erase(Group& group) {
+  --size_;
+  if (hook(group).place < kBuckets) {
+    erase_near(group);
+  } else {
+    erase_far(group);
+  }
+}
+
+Group* ReadySet::min() {
+  while (size_ != 0) {
+    Group* behind = front_of_heap();
+    if (occupied_ != 0) {
+      base_ += std::countr_zero(std::rotr(occupied_, static_cast<int>(index(base_))));
+    } else {
+      base_ = bucket_of(behind->served);
+    }
+    if (behind != nullptr) {
+      const std::int64_t bucket = bucket_of(behind->served);
+      if (bucket < base_) return behind;
+      if (bucket < base_ + kBuckets) {
+        erase_far(*behind);
+        insert_near(*behind, bucket);
+        continue;
+      }
+    }
+    Group* group = buckets_[index(base_)].first;
+    // It may have been charged since it was put in: then it belongs farther back.
+    if (bucket_of(group->served) <= base_) return group;
+    update(*group);
+  }
+  return nullptr;
+}
+
+// The heap is ordered by the keys that its groups were put in with; whoever has been charged since goes back by his
+// new key first.
+Group* ReadySet::front_of_heap() {
+  while (!heap_.empty()) {
+    Group& group = *heap_.front();
+    if (bucket_of(group.served) <= bucket_of(hook(group).key)) return &group;
+    erase_far(group);
+    insert_far(group);
+  }
+  return nullptr;
+}
+
+void ReadySet::insert_near(Group& group, std::int64_t bucket) {
+  const std::size_t place = index(bucket);
+  Bucket& list = buckets_[place];
+  ReadyHook& own = hook(group);
+  own = {.previous = list.last, .next = nullptr, .key = 0, .place = static_cast<std::int32_t>(place)};
+  (list.last != nullptr ? hook(*list.last).next : list.first) = &group;
+  list.last = &group;
+  occupied_ |= 1ULL << place;
+}
+
+void ReadySet::erase_near(Group& group) {
+  ReadyHook& own = hook(group);
+  Bucket& list = buckets_[static_cast<std::size_t>(own.place)];
+  (own.previous != nullptr ? hook(*own.previous).next : list.first) = own.next;
+  (own.next != nullptr ? hook(*own.next).previous : list.last) = own.previous;
+  if (list.first == nullptr) occupied_ &= ~(1ULL << own.place);
+  own = {};
+}
+
+void ReadySet::put_far(std::size_t place, Group& group) {
+  heap_[place] = &group;
+  hook(group).place = static_cast<std::int32_t>(place) + kBuckets;
+}
+
+void ReadySet::insert_far(Group& group) {
+  hook(group).key = group.served;
+  heap_.push_back(&group);
+  put_far(heap_.size() - 1, group);
+  settle_far(heap_.size() - 1);
+}
+
+void ReadySet::erase_far(Group& group) {
+  const auto place = static_cast<std::size_t>(hook(group).place - kBuckets);
+  hook(group) = {};
+  Group* last = heap_.back();
+  heap_.pop_back();
+  if (last == &group) return;
+  put_far(place, *last);
+  settle_far(place);
+}
+
+// Moves the group at `place` up or down to where it belongs.
+void ReadySet::settle_far(std::size_t place) {
+  const auto before = [this](std::size_t a, std::size_t b) { return hook(*heap_[a]).key < hook(*heap_[b]).key; };
+  const auto swap = [this](std::size_t a, std::size_t b) {
+    std::swap(heap_[a], heap_[b]);
+    put_far(a, *heap_[a]);
+    put_far(b, *heap_[b]);
+  };
+  while (place > 0 && before(place, (place - 1) / 2)) {
+    swap(place, (place - 1) / 2);
+    place = (place - 1) / 2;
+  }
+  for (;;) {
+    std::size_t child = 2 * place + 1;
+    if (child >= heap_.size()) return;
+    if (child + 1 < heap_.size() && before(child + 1, child)) ++child;
+    if (!before(child, place)) return;
+    swap(place, child);
+    place = child;
+  }
+}
+
+}  // namespace cohort::internal

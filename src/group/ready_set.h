@@ -1,0 +1,78 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "group/group.h"
+
+namespace cohort::internal {
+
+/// The groups that are ready, by how much they have been served; the least served first, within 25 us.
+///
+/// A wheel of 64 buckets of 25 us holds the near ones, so that putting in and taking out cost a few nanoseconds; a heap
+/// holds those farther ahead, and the few that come in behind the wheel's first bucket. Within a bucket the order is
+/// first in, first out. A group's `served` may grow while it is in the set: min() notices. When it shrinks, call
+/// update().
+///
+/// Thread-safety: thread-compatible.
+class ReadySet {
+ public:
+  explicit ReadySet(ReadyKind kind) : kind_(kind) {}
+
+  void insert(Group& group);
+  void erase(Group& group);
+  [[nodiscard]] bool contains(const Group& group) const { return hook(group).place >= 0; }
+  void update(Group& group) {
+    erase(group);
+    insert(group);
+  }
+
+  /// The least served group, or null.
+  Group* min();
+  [[nodiscard]] bool empty() const { return size_ == 0; }
+  [[nodiscard]] std::size_t size() const { return size_; }
+
+  /// Calls `visit(group)` for near groups from the least served on, until it returns false.
+  template <class Visit>
+  void visit_in_order(Visit&& visit) const {
+    if (!heap_.empty() && bucket_of(hook(*heap_.front()).key) < base_ && !visit(*heap_.front())) return;
+    for (std::int64_t bucket = base_; bucket < base_ + kBuckets; ++bucket) {
+      for (const Group* group = buckets_[index(bucket)].first; group != nullptr; group = hook(*group).next) {
+        if (!visit(*group)) return;
+      }
+    }
+    if (!heap_.empty() && bucket_of(hook(*heap_.front()).key) >= base_) visit(*heap_.front());
+  }
+
+ private:
+  static constexpr int kBuckets = 64;
+  static constexpr double kWidth = 25'000;
+  struct Bucket {
+    Group* first = nullptr;
+    Group* last = nullptr;
+  };
+
+  ReadyHook& hook(Group& group) const { return group.hooks[kind_]; }
+  [[nodiscard]] const ReadyHook& hook(const Group& group) const { return group.hooks[kind_]; }
+  static std::size_t index(std::int64_t bucket) { return static_cast<std::size_t>(bucket) % kBuckets; }
+  static std::int64_t bucket_of(double served) { return static_cast<std::int64_t>(served / kWidth); }
+
+  void insert_near(Group& group, std::int64_t bucket);
+  void erase_near(Group& group);
+  void insert_far(Group& group);
+  void erase_far(Group& group);
+  void settle_far(std::size_t place);
+  void put_far(std::size_t place, Group& group);
+  Group* front_of_heap();
+
+  ReadyKind kind_;
+  std::size_t size_ = 0;
+  std::int64_t base_ = 0;  ///< The first bucket of the wheel.
+  std::uint64_t occupied_ = 0;
+  std::array<Bucket, kBuckets> buckets_;
+  std::vector<Group*> heap_;
+};
+
+}  // namespace cohort::internal

@@ -1,0 +1,297 @@
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "cohort/base/clock.h"
+#include "cohort/base/result.h"
+#include "cohort/base/timer.h"
+#include "cohort/group/group_executor_options.h"
+#include "cohort/task/explanation.h"
+#include "cohort/task/group_stats.h"
+#include "cohort/task/internal/await_state.h"
+#include "cohort/task/internal/task_record.h"
+#include "group/group.h"
+#include "group/await_cycle.h"
+#include "group/group_policy.h"
+#include "group/ready_set.h"
+#include "group/turn.h"
+
+namespace cohort::internal {
+
+/// What the scheduler wants its driver to do. Everything in it is done with no lock held.
+struct Actions {
+  struct Settlement {
+    TaskRef record;  ///< Claimed already: write `error`, publish, drop the body if it never began.
+    Error error;
+  };
+  std::vector<Settlement> settle;
+  std::vector<TaskRef> stop;    ///< Ask their bodies to stop.
+  std::vector<TaskRef> let_go;  ///< Unblock their threads without permits: they have run out of time.
+  std::vector<TaskRef> admit;   ///< Unblock their submitters: they have a place in the queue.
+  int wake = 0;                 ///< So many idle workers are to call take().
+
+  [[nodiscard]] bool empty() const {
+    return settle.empty() && stop.empty() && let_go.empty() && admit.empty() && wake == 0;
+  }
+};
+
+/// Production has no planted bugs. Tests of the tests plant one at a time, see scheduler_storm.h.
+struct NoFaults {
+  static constexpr bool kKeepPermitOfCancelled = false;
+  static constexpr bool kStaleGlobalCheck = false;
+  static constexpr bool kIdleKeepsCredit = false;
+  static constexpr bool kForgetWake = false;
+  static constexpr bool kSettleTwice = false;
+};
+
+/// Decides which task of which group runs next. It has no thread, lock, clock or system call: it is told the time and
+/// what happened, and says through Actions what to do.
+///
+/// The life of a task (Phase in task_record.h):
+///
+///     submit -> kWaiting -> take -> kTaken -> finish
+///                  ^                 |  ^
+///                  '--- give_back ---'  |    park  -> kParked    -> resume -> kResuming   -> take
+///                                       '--- sleep -> kSuspended -> tick   -> kContinuing -> take
+///
+/// Permits. A task takes those of all layers in one step or none (take_from), so nobody holds one while waiting for
+/// another. They are counted in `global_running_` (layer 1), Group::own (2) and Group::running (3), and belong to
+///   1. a turn and its segments while a worker has it,
+///   2. the record (holds_global, holds_concurrency, own_account) while it is suspended or parked,
+///   3. nobody once a time-out has settled the task: strip_permits() gives them back, the body counts as overrunning.
+/// A turn's unstarted rest always goes back before any of its permits does (give_back).
+///
+/// References. The scheduler holds one reference to a record from submit or follow until it forgets it.
+///
+/// Parts: scheduler_submit.h (in and out of queues), scheduler_run.h (turns), scheduler_await.h (nested work),
+/// scheduler_share.h (who is next), scheduler_time.h (time-outs, eviction), scheduler_ends.h (pause, shutdown),
+/// scheduler_view.h (statistics, explain).
+///
+/// Thread-safety: thread-compatible; times must not go back.
+template <class Faults = NoFaults>
+class Scheduler {
+ public:
+  explicit Scheduler(GroupExecutorOptions options, Time now);
+  ~Scheduler();
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
+
+  /// What has come up since the last call.
+  [[nodiscard]] Actions take_actions() { return std::exchange(actions_, {}); }
+  [[nodiscard]] bool has_actions() const { return !actions_.empty(); }
+  /// When tick() is needed at the latest.
+  [[nodiscard]] std::optional<Time> next_timer() const;
+
+  // Coming in. `submitter` is the task whose body submits, or null.
+  enum class FullQueue { kAsGroupSays, kBlock };
+  void submit(TaskRecord& record, std::string_view key, TaskRecord* submitter, FullQueue full, Time now);
+  void follow(TaskRecord& record, TaskRecord& predecessor, TaskRecord* submitter, Time now);
+  /// The predecessor of a following task is done.
+  void release(TaskRecord& record, Time now);
+  void cancel(TaskRecord& record, Time now);
+
+  // Running. False: the worker is idle now, and will be woken by an action.
+  bool take(Turn& turn, Time now);
+  /// Takes just this one if it waits, is first in its group, and its permits are free.
+  bool take_only(TaskRecord& record, Turn& turn, Time now);
+  /// Every begun entry has ended.
+  void finish(Turn& turn, Time now);
+  /// The worker will not come to the rest of its turn soon.
+  void give_back(Turn& turn, Time now);
+  /// The current entry, a coroutine, sleeps.
+  void sleep(Turn& turn, Time until, Time now);
+
+  // Nested work.
+  /// Why `awaiter` must not wait for `state`: a cycle, or its own time-out. Null when it may.
+  std::unique_ptr<Error> check_await(TaskRecord& awaiter, const AwaitState& state, Time now);
+  /// The current entry awaits; call check_await first, set its blocks_thread, and arm `state` afterwards. Ends at
+  /// `until` at the latest.
+  void park(Turn& turn, AwaitState& state, std::optional<Time> until, Time now);
+  /// What it waited for has come. Does nothing unless it is parked for `state`.
+  void resume(TaskRecord& record, const AwaitState& state, Time now);
+  /// The body of a task that was let go has ended.
+  void finish_let_go(TaskRecord& record, Time now);
+
+  /// Fires what is due.
+  void tick(Time now);
+
+  // Control.
+  [[nodiscard]] ResolvedLimits resolve(std::string_view key);
+  void set_limits(std::string_view key, const GroupLimits& limits, Time now);
+  void set_paused(std::string_view key, bool paused, Time now);
+  void shutdown_group(std::string_view key, Time now);
+  void set_draining(std::string_view key, bool draining, Time now);
+  /// Nothing of it waits, runs or is parked.
+  [[nodiscard]] bool is_drained(std::string_view key) const;
+  /// From now on only tasks may submit.
+  void close(Time now);
+  void cancel_all(Time now);
+  [[nodiscard]] bool is_drained() const;
+  [[nodiscard]] bool is_closed() const { return closed_; }
+
+  // Seen from outside.
+  [[nodiscard]] std::uint64_t present() const { return present_; }
+  [[nodiscard]] std::uint32_t global_running() const { return global_running_; }
+  [[nodiscard]] ExecutorStats stats() const;
+  [[nodiscard]] Result<GroupStats> group_stats(std::string_view key, Time now);
+  [[nodiscard]] std::vector<std::string> active_groups() const;
+  [[nodiscard]] Duration estimated_wait(std::string_view key) const;
+  [[nodiscard]] Explanation explain(TaskRecord& record, Time now);
+
+ private:
+  // Sets the time of an event and, at its end, wakes a worker if one is needed.
+  class EventScope {
+   public:
+    EventScope(Scheduler& scheduler, Time now) : scheduler_(scheduler) { scheduler_.now_ = std::max(scheduler_.now_, now); }
+    ~EventScope() { scheduler_.wake_if_needed(); }
+    EventScope(const EventScope&) = delete;
+    EventScope& operator=(const EventScope&) = delete;
+
+   private:
+    Scheduler& scheduler_;
+  };
+
+  // scheduler_submit.h
+  Group* find(std::string_view key) const;
+  Group& find_or_create(std::string_view key);
+  bool refuse(TaskRecord& record, std::string_view key, TaskRecord* submitter);
+  [[nodiscard]] bool has_run_out(const TaskRecord& record) const;
+  bool make_room(Group& group, TaskRecord& record, TaskRecord* submitter, FullQueue full);
+  bool discard_for(Group& group, TaskRecord& record);
+  void reject(TaskRecord& record, Group* group, TaskStatus status, Error error);
+  void enqueue(Group& group, TaskRecord& record);
+  void enqueue_front(Group& group, TaskRecord& record);
+  void remove_waiting(TaskRecord& record);
+  void admit_from_door(Group& group);
+  void settle(TaskRecord& record, Error error);
+  void settle_and_forget(TaskRecord& record, Error error);
+  void forget(TaskRecord& record);
+
+  // scheduler_run.h
+  [[nodiscard]] bool layer1_free() const { return global_running_ < global_limit_; }
+  [[nodiscard]] bool parked_room() const { return parked_ < max_parked_; }
+  [[nodiscard]] bool may_start(const Group& group) const;
+  [[nodiscard]] bool may_start_unawaited(const Group& group, bool has_place) const;
+  void refresh(Group& group);
+  void wake_if_needed();
+  Group* pick(bool has_global, ReadyKind& kind);
+  bool take_from(Group& group, Turn& turn, std::uint32_t share, double& budget_ns);
+  TaskRecord* choose(Group& group, bool has_permit, bool has_place) const;
+  Turn::Segment& open_segment(Group& group, Turn& turn);
+  void start(TaskRecord& record, Turn::Segment& segment, Turn& turn);
+  void go_on(TaskRecord& record, Turn& turn);
+  void hand_out(Turn& turn);
+  void give_back_rest(Turn& turn);
+  void give_back_rest_of(const Group& group);
+  void wind_up(Turn& turn, TaskRecord* stays);
+  void complete(TaskRecord& record, Duration thread_time);
+  TaskRecord& leave_turn(Turn& turn);
+  void release_segment(Turn::Segment& segment);
+  void release_global(bool& held);
+  void release_concurrency(Group& group, bool& held);
+  void release_place(Group& group, bool& held);
+
+  // scheduler_await.h
+  void mark_awaited(TaskRecord& record);
+
+  // scheduler_share.h
+  void charge(Group& group, double nanoseconds);
+  [[nodiscard]] double charge_rate() const { return layer1_free() ? 1.0 : bound_rate_; }
+  [[nodiscard]] double turn_rate(const Turn& turn) const;
+  [[nodiscard]] Duration layer1_bound() const;
+  void set_global_running(std::uint32_t running);
+  void accrue();
+  void accrue_turn(Turn& turn);
+  void accrue_suspended(Group& group);
+  void charge_holding(Group& group);
+  void begin_suspended(TaskRecord& record);
+  void end_suspended(TaskRecord& record);
+  double level();
+  [[nodiscard]] double level_of(const ReadySet* set) const;
+  void on_ready(Group& group);
+  void on_unready(Group& group);
+  void begin_charging(Group& group);
+  void end_charging(Group& group);
+  void on_inactive(Group& group);
+  [[nodiscard]] double expected_ns(const Group& group) const;
+  void learn(Group& group, Duration total, std::uint32_t count);
+
+  // scheduler_time.h
+  void arm_queue_limit(TaskRecord& record);
+  void arm_run_limit(TaskRecord& record);
+  void disarm(TaskRecord& record);
+  void on_limit(TaskRecord& record);
+  void on_run_limit(TaskRecord& record);
+  void strip_permits(TaskRecord& record);
+  void overrun(TaskRecord& record);
+  void on_wake(TaskRecord& record);
+  void note_idle(Group& group);
+  void evict_idle();
+  void arm_eviction();
+
+  // scheduler_ends.h
+  void cancel_waiting(Group& group, const std::string& reason);
+  void stop_running(Group& group);
+  void stop_all_running();
+
+  // scheduler_view.h
+  [[nodiscard]] Bound bound_of(const Group& group, bool awaited) const;
+  void note_bound(Group& group);
+  std::vector<std::string> holders(const Group& group, Bound bound) const;
+  [[nodiscard]] std::string describe(const Group& group, Bound bound) const;
+  std::uint64_t count_ahead(const Group& group, const TaskRecord& record) const;
+
+  GroupPolicy policy_;
+  std::uint32_t global_limit_;
+  std::uint32_t workers_;
+  std::uint32_t max_parked_;
+  Duration evict_after_;
+  Time now_;
+  Actions actions_;
+
+  std::unordered_map<std::string_view, std::unique_ptr<Group>> groups_;  // The key is the group's own.
+  TaskCounters evicted_;
+  bool closed_ = false;
+
+  // Layer 1, and the totals.
+  std::uint32_t global_running_ = 0;
+  std::uint32_t global_seen_ = 0;  // Only a planted bug looks at it.
+  std::uint32_t parked_ = 0;
+  std::uint32_t overrunning_ = 0;
+  std::uint64_t waiting_ = 0;
+  std::uint64_t present_ = 0;  // Records it holds.
+
+  // Workers.
+  IntrusiveList<Turn> turns_;  // Those that are out.
+  std::uint32_t idle_workers_ = 0;
+  bool wake_pending_ = false;
+  std::uint64_t takes_ = 0;
+
+  // Share.
+  std::array<ReadySet, kReadyKinds> ready_{ReadySet(kReadyToContinue), ReadySet(kReadyUrgent), ReadySet(kReadyNormal)};
+  double bound_rate_;
+  double level_ = 0;
+  std::uint32_t active_ = 0;  // Groups that are ready or charged.
+  bool level_is_fresh_ = false;
+  Time accrued_at_{};
+  std::vector<std::pair<double, double>> in_service_;  // Served, and workers filled; kept to spare allocations.
+  Duration layer1_bound_total_{0};
+  Time layer1_bound_since_{};
+
+  // Time.
+  TimerQueue task_timers_;  // TaskExtras::OwnedTimer.
+  TimerQueue rate_timers_;  // Group::RateTimer.
+  Time evict_at_ = Time::max();
+  IntrusiveList<Group> idle_groups_;  // By idle_since.
+};
+
+extern template class Scheduler<NoFaults>;
+
+}  // namespace cohort::internal

@@ -1,0 +1,94 @@
+#pragma once
+
+// Part of Scheduler: tasks that await tasks.
+//
+// Why nothing deadlocks on the layers. A parked task holds no permit of layers 1 and 3, so whoever runs can finish. It
+// keeps its place in layer 2, but what it waits for is marked as awaited, through everything that depends on something
+// else, and needs none; nor does max_parked hold it back. So of a chain of awaits the last task, which awaits nobody,
+// can always start; and what it gives back when it ends lets the one before it resume. Only a circle has no last one.
+
+#include "group/scheduler.h"
+
+namespace cohort::internal {
+
+template <class Faults>
+std::unique_ptr<Error> Scheduler<Faults>::check_await(TaskRecord& awaiter, const AwaitState& state, Time now) {
+  EventScope event(*this, now);
+  if (awaiter.overrunning) {
+    return std::make_unique<Error>(
+        Error{ErrorCode::kTimedOut, "task '" + awaiter.task_id() + "' has run out of time and cannot await any more", {}});
+  }
+  const std::vector<const TaskRecord*> cycle = find_await_cycle(awaiter, state);
+  if (cycle.empty()) return nullptr;
+  std::string text = "a cycle of awaits: task '" + awaiter.task_id() + "' of group '" + awaiter.group_key() + "'";
+  for (const TaskRecord* step : cycle) text += " awaits '" + step->task_id() + "' of '" + step->group_key() + "'";
+  return std::make_unique<Error>(Error{ErrorCode::kConflict, std::move(text), {}});
+}
+
+template <class Faults>
+void Scheduler<Faults>::mark_awaited(TaskRecord& record) {
+  for (TaskRecord* each = &record; each != nullptr && !each->awaited && each->executor == record.executor;) {
+    TaskRecord* next = nullptr;
+    if (each->phase == Phase::kWaiting) {
+      Group& group = *each->group;
+      group.queues[static_cast<std::size_t>(each->priority)].erase(*each);
+      group.awaited.push_back(*each);
+      each->awaited = true;
+      refresh(group);
+    } else if (each->phase == Phase::kAtDoor) {
+      // Whoever awaits it may be what the queue waits for, so it does not wait for a place.
+      Group& group = *each->group;
+      group.door.erase(*each);
+      each->awaited = true;
+      enqueue(group, *each);
+      actions_.admit.emplace_back(*each);
+      refresh(group);
+    } else {
+      each->awaited = true;
+      if (each->phase == Phase::kDependent) next = each->extras().predecessor.get();
+    }
+    each = next;
+  }
+}
+
+template <class Faults>
+void Scheduler<Faults>::park(Turn& turn, AwaitState& state, std::optional<Time> until, Time now) {
+  EventScope event(*this, now);
+  TaskRecord& record = leave_turn(turn);
+  Group& group = *record.group;
+  record.phase = Phase::kParked;
+  record.extras().awaiting = &state;
+  group.aside.push_back(record);
+  ++group.parked;
+  ++parked_;
+  if (until) task_timers_.arm(record.extras().wake, *until);
+  release_concurrency(group, record.holds_concurrency);
+  release_global(record.holds_global);
+  for (const TaskRef& awaited : state.records()) {
+    if (awaited->executor == record.executor && !awaited->is_done()) mark_awaited(*awaited);
+  }
+  refresh(group);
+}
+
+template <class Faults>
+void Scheduler<Faults>::resume(TaskRecord& record, const AwaitState& state, Time now) {
+  EventScope event(*this, now);
+  if (record.phase != Phase::kParked || record.extras().awaiting != &state) return;
+  Group& group = *record.group;
+  record.extras().awaiting = nullptr;
+  task_timers_.disarm(record.extras().wake);
+  group.aside.erase(record);
+  record.phase = Phase::kResuming;
+  group.resumed.push_back(record);
+  refresh(group);
+}
+
+template <class Faults>
+void Scheduler<Faults>::finish_let_go(TaskRecord& record, Time now) {
+  EventScope event(*this, now);
+  Group& group = *record.group;
+  complete(record, Duration(0));
+  refresh(group);
+}
+
+}  // namespace cohort::internal

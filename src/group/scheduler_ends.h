@@ -1,0 +1,149 @@
+#pragma once
+
+// Part of Scheduler: changing limits, pausing, and the three ways in which things end.
+
+#include "group/scheduler.h"
+
+namespace cohort::internal {
+
+template <class Faults>
+Scheduler<Faults>::Scheduler(GroupExecutorOptions options, Time now)
+    : policy_(options),
+      global_limit_(std::max(1U, options.global_max_in_flight)),
+      workers_(std::max(1U, options.threads)),
+      max_parked_(std::max(4U, options.max_parked)),
+      evict_after_(std::max<Duration>(options.evict_after, std::chrono::milliseconds(1))),
+      now_(now),
+      bound_rate_(static_cast<double>(std::min(workers_, global_limit_)) / global_limit_) {}
+
+template <class Faults>
+Scheduler<Faults>::~Scheduler() {
+  COHORT_ASSERT(present_ == 0, "a scheduler ends after its last task has");
+  for (auto& [key, group] : groups_) rate_timers_.disarm(group->rate_timer);
+}
+
+template <class Faults>
+ResolvedLimits Scheduler<Faults>::resolve(std::string_view key) {
+  if (const Group* group = find(key)) return group->limits;
+  return policy_.resolve(key).limits;
+}
+
+template <class Faults>
+void Scheduler<Faults>::set_limits(std::string_view key, const GroupLimits& limits, Time now) {
+  EventScope event(*this, now);
+  policy_.change(key, limits);
+  Group* group = find(key);
+  if (group == nullptr) return;
+  const auto resolved = policy_.resolve(key);
+  const ResolvedLimits before = std::exchange(group->limits, resolved.limits);
+  group->paused = resolved.paused;
+  if (group->limits.rate != before.rate) {
+    group->bucket.reset();
+    rate_timers_.disarm(group->rate_timer);
+    if (group->limits.rate) group->bucket.emplace(*group->limits.rate, now_);
+  }
+  // What it is behind came from the old limit; with the new one it would be credit.
+  group->keeps_place = false;
+  give_back_rest_of(*group);
+  refresh(*group);
+}
+
+template <class Faults>
+void Scheduler<Faults>::set_paused(std::string_view key, bool paused, Time now) {
+  EventScope event(*this, now);
+  policy_.set_paused(key, paused);
+  Group* group = find(key);
+  if (group == nullptr) return;
+  group->paused = paused;
+  if (paused) give_back_rest_of(*group);
+  refresh(*group);
+}
+
+template <class Faults>
+void Scheduler<Faults>::shutdown_group(std::string_view key, Time now) {
+  EventScope event(*this, now);
+  Group* group = find(key);
+  if (group == nullptr) return;
+  cancel_waiting(*group, "group '" + group->key() + "' was shut down");
+  stop_running(*group);
+  refresh(*group);
+}
+
+template <class Faults>
+void Scheduler<Faults>::cancel_waiting(Group& group, const std::string& reason) {
+  const auto cancel_list = [&](TaskList& list) {
+    while (TaskRecord* record = list.front()) {
+      if (record->try_claim_unbegun(TaskStatus::kCancelled)) {
+        settle_and_forget(*record, {ErrorCode::kCancelled, reason, {}});
+      } else {
+        COHORT_ASSERT(false, "a task that waits has not begun");
+      }
+    }
+  };
+  cancel_list(group.dependents);
+  cancel_list(group.door);
+  cancel_list(group.awaited);
+  for (TaskList& queue : group.queues) cancel_list(queue);
+  for (Turn* turn = turns_.front(); turn != nullptr; turn = IntrusiveList<Turn>::next(*turn)) {
+    for (std::uint32_t i = turn->begun(); i < turn->count; ++i) {
+      TaskRecord& record = *turn->tasks[i];
+      if (record.group == &group && record.try_claim_unbegun(TaskStatus::kCancelled)) {
+        settle(record, {ErrorCode::kCancelled, reason, {}});
+      }
+    }
+  }
+}
+
+template <class Faults>
+void Scheduler<Faults>::stop_running(Group& group) {
+  const auto stop = [&](TaskRecord& record) {
+    if (!record.is_claimed()) actions_.stop.emplace_back(record);
+  };
+  for (const TaskList* list : {&group.aside, &group.continuing, &group.resumed}) {
+    for (TaskRecord* record = list->front(); record != nullptr; record = TaskList::next(*record)) stop(*record);
+  }
+  for (Turn* turn = turns_.front(); turn != nullptr; turn = IntrusiveList<Turn>::next(*turn)) {
+    for (std::uint32_t i = 0; i < turn->count; ++i) {
+      TaskRecord& record = *turn->tasks[i];
+      if (record.group == &group && record.has_begun()) stop(record);
+    }
+  }
+}
+
+template <class Faults>
+void Scheduler<Faults>::set_draining(std::string_view key, bool draining, Time now) {
+  EventScope event(*this, now);
+  Group* group = find(key);
+  if (group == nullptr) return;
+  group->draining = draining;
+  refresh(*group);
+}
+
+template <class Faults>
+bool Scheduler<Faults>::is_drained(std::string_view key) const {
+  const Group* group = find(key);
+  return group == nullptr || group->present == group->overrunning;
+}
+
+template <class Faults>
+bool Scheduler<Faults>::is_drained() const {
+  return present_ == overrunning_;
+}
+
+template <class Faults>
+void Scheduler<Faults>::close(Time now) {
+  EventScope event(*this, now);
+  closed_ = true;
+}
+
+template <class Faults>
+void Scheduler<Faults>::cancel_all(Time now) {
+  EventScope event(*this, now);
+  for (auto& [key, group] : groups_) {
+    cancel_waiting(*group, "the executor was shut down");
+    stop_running(*group);
+    refresh(*group);
+  }
+}
+
+}  // namespace cohort::internal

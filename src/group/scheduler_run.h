@@ -1,0 +1,437 @@
+#pragma once
+
+// Part of Scheduler: turns. Who may start, what a worker takes, what comes back.
+
+#include "group/scheduler.h"
+
+namespace cohort::internal {
+
+template <class Faults>
+bool Scheduler<Faults>::may_start(const Group& group) const {
+  return !group.paused && group.overrunning < group.limits.max_overrunning &&
+         (!group.bucket || group.bucket->available(now_) > 0);
+}
+
+template <class Faults>
+bool Scheduler<Faults>::may_start_unawaited(const Group& group, bool has_place) const {
+  return (has_place || group.own < group.limits.max_in_flight) && group.parked < max_parked_ / 4;
+}
+
+// Brings everything that follows from a group's state up to date: the ready sets it is in, its timers, what blocks it.
+// Called after every change.
+template <class Faults>
+void Scheduler<Faults>::refresh(Group& group) {
+  admit_from_door(group);
+  const bool permit = group.running < group.limits.max_concurrency;
+  const bool has_unawaited = group.has_unawaited();
+  const bool start = permit && (has_unawaited || !group.awaited.empty()) && may_start(group);
+  const std::array<bool, kReadyKinds> wanted = {
+      !group.continuing.empty(),
+      (permit && !group.resumed.empty()) || (start && !group.awaited.empty()),
+      start && has_unawaited && may_start_unawaited(group, false),
+  };
+  const bool was_ready = group.is_ready();
+  const bool will_be_ready = wanted[0] || wanted[1] || wanted[2];
+  if (!was_ready && will_be_ready) on_ready(group);
+  for (std::size_t kind = 0; kind < kReadyKinds; ++kind) {
+    if (wanted[kind] == ready_[kind].contains(group)) continue;
+    if (wanted[kind]) {
+      ready_[kind].insert(group);
+    } else {
+      ready_[kind].erase(group);
+    }
+  }
+  if (was_ready && !will_be_ready) on_unready(group);
+  if (group.bucket && permit && !group.paused && group.waiting != 0 && group.bucket->available(now_) == 0) {
+    rate_timers_.arm(group.rate_timer, group.bucket->next_at(now_));
+  }
+  note_bound(group);
+  note_idle(group);
+}
+
+// One wake-up at a time is under way: the worker that comes asks for the next one if there is still work for it.
+template <class Faults>
+void Scheduler<Faults>::wake_if_needed() {
+  if (idle_workers_ == 0 || wake_pending_) return;
+  const bool work = !ready_[kReadyToContinue].empty() ||
+                    (layer1_free() && (!ready_[kReadyUrgent].empty() ||
+                                       (parked_room() && !ready_[kReadyNormal].empty())));
+  if (!work) return;
+  --idle_workers_;
+  wake_pending_ = true;
+  ++actions_.wake;
+}
+
+// The least served group that may have a worker now, and what for.
+template <class Faults>
+Group* Scheduler<Faults>::pick(bool has_global, ReadyKind& kind) {
+  const std::uint32_t seen = Faults::kStaleGlobalCheck ? global_seen_ : global_running_;
+  const bool layer1 = has_global || seen < global_limit_;
+  const std::array<bool, kReadyKinds> allowed = {true, layer1, layer1 && parked_room()};
+  Group* best = nullptr;
+  for (std::size_t each = 0; each < kReadyKinds; ++each) {
+    if (!allowed[each]) continue;
+    Group* group = ready_[each].min();
+    // Charge what it holds while suspended before it is compared; then it may not be the first any more.
+    while (group != nullptr && group->suspended != 0) {
+      const double before = group->served;
+      accrue_suspended(*group);
+      if (group->served == before) break;
+      group = ready_[each].min();
+    }
+    if (group == nullptr || (best != nullptr && best->served <= group->served)) continue;
+    best = group;
+    kind = static_cast<ReadyKind>(each);
+  }
+  return best;
+}
+
+template <class Faults>
+bool Scheduler<Faults>::take(Turn& turn, Time now) {
+  EventScope event(*this, now);
+  if (next_timer().value_or(Time::max()) <= now_) tick(now_);
+  if (!Faults::kForgetWake) wake_pending_ = false;
+  ++takes_;
+  accrue();
+  turn.reset();
+  double budget_ns = static_cast<double>(Turn::kLength.count());
+  ReadyKind kind = kReadyNormal;
+  const std::size_t ready = ready_[kReadyUrgent].size() + ready_[kReadyNormal].size();
+  const auto share = static_cast<std::uint32_t>(Turn::kMaxTasks / std::clamp<std::size_t>(ready, 1, Turn::kMaxTasks));
+  while (turn.count < Turn::kMaxTasks && budget_ns > 0) {
+    Group* group = pick(turn.global, kind);
+    if (group == nullptr) break;
+    if (kind == kReadyToContinue) {
+      if (turn.empty()) go_on(*group->continuing.front(), turn);
+      break;
+    }
+    if (!take_from(*group, turn, share, budget_ns)) break;
+  }
+  if (turn.empty()) {
+    ++idle_workers_;
+    return false;
+  }
+  wake_pending_ = false;
+  hand_out(turn);
+  return true;
+}
+
+template <class Faults>
+bool Scheduler<Faults>::take_only(TaskRecord& record, Turn& turn, Time now) {
+  EventScope event(*this, now);
+  if (record.phase != Phase::kWaiting || !layer1_free() || !parked_room()) return false;
+  Group& group = *record.group;
+  if (group.running >= group.limits.max_concurrency || choose(group, false, false) != &record) return false;
+  turn.reset();
+  Turn::Segment& segment = open_segment(group, turn);
+  start(record, segment, turn);
+  refresh(group);
+  hand_out(turn);
+  return true;
+}
+
+// What the group would run next; null when nothing may. Every fourth is the oldest unawaited task, if it may start.
+template <class Faults>
+TaskRecord* Scheduler<Faults>::choose(Group& group, bool has_permit, bool has_place) const {
+  if (!has_permit && group.running >= group.limits.max_concurrency) return nullptr;
+  const bool start = may_start(group);
+  TaskRecord* unawaited = nullptr;
+  if (start && parked_room() && may_start_unawaited(group, has_place)) {
+    for (const TaskList& queue : group.queues) {
+      if (unawaited == nullptr) unawaited = queue.front();
+    }
+  }
+  if (unawaited != nullptr && group.urgent_in_a_row >= 3) return unawaited;
+  if (!group.resumed.empty()) return group.resumed.front();
+  if (start && !group.awaited.empty()) return group.awaited.front();
+  return unawaited;
+}
+
+namespace {
+
+// A task with a limit on its run time has a turn of its own, so that its time begins when the turn does.
+inline bool wants_own_turn(const TaskRecord& record) {
+  const TaskExtras* extras = record.extras_if_any();
+  return extras != nullptr && (extras->options.run_timeout || extras->options.deadline);
+}
+
+}  // namespace
+
+// Takes up to `share` of what the group may run into the turn; false when the turn is complete with it. A group has one segment in a
+// turn: its tasks there run one after the other, and a second permit would only be kept from other workers.
+template <class Faults>
+bool Scheduler<Faults>::take_from(Group& group, Turn& turn, std::uint32_t share, double& budget_ns) {
+  Turn::Segment* segment = turn.empty() ? nullptr : &turn.segments[turn.segment_count - 1];
+  if (group.last_take == takes_ && segment != nullptr && segment->group != &group) return false;
+  if (segment != nullptr && segment->group != &group) segment = nullptr;
+
+  TaskRecord* record = choose(group, segment != nullptr, segment != nullptr && segment->in_flight);
+  COHORT_ASSERT(record != nullptr, "a group in a ready set has a task that may run");
+  const bool alone = record->phase == Phase::kResuming || wants_own_turn(*record);
+  if (alone && !turn.empty()) return false;
+  if (record->phase == Phase::kResuming) {
+    go_on(*record, turn);
+    return false;
+  }
+  const double each_ns = expected_ns(group);
+  if (segment == nullptr) segment = &open_segment(group, turn);
+  const std::uint32_t before = segment->count;
+  do {
+    start(*record, *segment, turn);
+    budget_ns -= each_ns;
+    if (alone || segment->count - before == share || turn.count == Turn::kMaxTasks || budget_ns <= 0) break;
+    record = choose(group, true, segment->in_flight);
+  } while (record != nullptr && record->phase == Phase::kWaiting && !wants_own_turn(*record));
+  const double expected = each_ns * (segment->count - before) * charge_rate();
+  segment->charged_ns += expected;
+  charge(group, expected);
+  group.last_take = takes_;
+  group.last_turn = &turn;
+  group.last_end = turn.count;
+  refresh(group);
+  return !alone;
+}
+
+// The one place where permits are taken for a start: all layers or, since the caller has checked them all, none.
+template <class Faults>
+Turn::Segment& Scheduler<Faults>::open_segment(Group& group, Turn& turn) {
+  Turn::Segment& segment = turn.segments[turn.segment_count++];
+  segment = {.group = &group, .first = turn.count, .count = 0, .concurrency = true, .in_flight = false, .charged_ns = 0};
+  ++group.running;
+  if (!turn.global) {
+    turn.global = true;
+    set_global_running(global_running_ + 1);
+  }
+  begin_charging(group);
+  return segment;
+}
+
+template <class Faults>
+void Scheduler<Faults>::start(TaskRecord& record, Turn::Segment& segment, Turn& turn) {
+  Group& group = *segment.group;
+  remove_waiting(record);
+  record.phase = Phase::kTaken;
+  record.turn = &turn;
+  record.own_account = !record.awaited;
+  if (record.own_account && !segment.in_flight) {
+    segment.in_flight = true;
+    ++group.own;
+  }
+  group.urgent_in_a_row = record.own_account ? 0 : static_cast<std::uint8_t>(std::min(3, group.urgent_in_a_row + 1));
+  if (group.bucket) group.bucket->try_take(now_);
+  ++group.counters.started;
+  group.counters.queue_time += now_ - record.submitted_at;
+  arm_run_limit(record);
+  turn.tasks[turn.count++] = &record;
+  ++segment.count;
+}
+
+// Gives a worker to a task that has begun before: a coroutine with its permits, or a parked one that takes them again.
+template <class Faults>
+void Scheduler<Faults>::go_on(TaskRecord& record, Turn& turn) {
+  Group& group = *record.group;
+  begin_charging(group);
+  turn.goes_on = true;
+  turn.tasks[turn.count++] = &record;
+  Turn::Segment& segment = turn.segments[turn.segment_count++];
+  segment = {.group = &group, .first = 0, .count = 1, .concurrency = false, .in_flight = false, .charged_ns = 0};
+  if (record.phase == Phase::kContinuing) {
+    group.continuing.erase(record);
+    if (record.holds_concurrency) end_suspended(record);
+    turn.global = std::exchange(record.holds_global, false);
+    segment.concurrency = std::exchange(record.holds_concurrency, false);
+  } else {
+    group.resumed.erase(record);
+    --group.parked;
+    --parked_;
+    ++group.running;
+    set_global_running(global_running_ + 1);
+    turn.global = segment.concurrency = true;
+    group.urgent_in_a_row = static_cast<std::uint8_t>(std::min(3, group.urgent_in_a_row + 1));
+  }
+  segment.in_flight = record.own_account;
+  record.phase = Phase::kTaken;
+  record.turn = &turn;
+  refresh(group);
+}
+
+template <class Faults>
+void Scheduler<Faults>::hand_out(Turn& turn) {
+  turn.taken_at = now_;
+  turn.layer1_bound_before = layer1_bound();
+  turn.current_started.store(now_.time_since_epoch().count(), std::memory_order_relaxed);
+  turn.out = true;
+  turns_.push_back(turn);
+  level_is_fresh_ = false;
+  turn.publish();
+}
+
+template <class Faults>
+void Scheduler<Faults>::give_back(Turn& turn, Time now) {
+  EventScope event(*this, now);
+  if (turn.out) give_back_rest(turn);
+}
+
+// What has not begun goes back to the front of its queues, in its order, with its tokens and its part of the charge.
+template <class Faults>
+void Scheduler<Faults>::give_back_rest(Turn& turn) {
+  if (turn.goes_on) return;  // Its one task has begun long ago, even if its worker has not come to it yet.
+  const std::uint32_t kept = turn.take_back();
+  while (turn.count > kept) {
+    TaskRecord& record = *turn.tasks[--turn.count];
+    Turn::Segment& segment = turn.segments[turn.segment_count - 1];
+    Group& group = *segment.group;
+    const double part_ns = segment.charged_ns / segment.count;
+    segment.charged_ns -= part_ns;
+    charge(group, -part_ns);
+    --segment.count;
+    if (record.is_claimed()) {
+      forget(record);  // Cancelled after it was taken.
+    } else {
+      --group.counters.started;
+      group.counters.queue_time -= turn.taken_at - record.submitted_at;
+      if (group.bucket) group.bucket->put_back(now_);
+      record.own_account = false;
+      enqueue_front(group, record);
+    }
+    const bool emptied = segment.count == 0;
+    if (emptied) {
+      release_segment(segment);
+      --turn.segment_count;
+    }
+    refresh(group);
+    if (emptied) {
+      if (group.last_turn == &turn) group.last_turn = nullptr;
+      end_charging(group);
+    }
+  }
+}
+
+template <class Faults>
+void Scheduler<Faults>::give_back_rest_of(const Group& group) {
+  for (Turn* turn = turns_.front(); turn != nullptr; turn = IntrusiveList<Turn>::next(*turn)) {
+    for (std::uint32_t i = turn->begun(); i < turn->count; ++i) {
+      if (turn->tasks[i]->group != &group) continue;
+      give_back_rest(*turn);
+      break;
+    }
+  }
+}
+
+template <class Faults>
+void Scheduler<Faults>::finish(Turn& turn, Time now) {
+  EventScope event(*this, now);
+  global_seen_ = global_running_;
+  give_back_rest(turn);
+  wind_up(turn, nullptr);
+}
+
+// Ends a turn whose unstarted rest has been given back: charges what it used, returns its permits and forgets its
+// tasks. `stays` is the one that has not ended: its permits become the record's own.
+template <class Faults>
+void Scheduler<Faults>::wind_up(Turn& turn, TaskRecord* stays) {
+  const double rate = turn_rate(turn);
+  for (std::uint32_t s = 0; s < turn.segment_count; ++s) {
+    Turn::Segment& segment = turn.segments[s];
+    Group& group = *segment.group;
+    Duration used{0};
+    std::uint32_t ran = 0;
+    bool passed_over = false;
+    bool has_stays = false;
+    for (std::uint32_t i = segment.first; i < segment.first + segment.count; ++i) {
+      TaskRecord& record = *turn.tasks[i];
+      if (!record.has_begun()) {
+        passed_over = true;
+        forget(record);
+        continue;
+      }
+      const Time started = turn.goes_on ? turn.taken_at : record.started_at;
+      const bool last = turn.count == 1 || &record == stays;
+      const Duration spent = (last ? now_ : record.ended_at) - started;
+      used += spent;
+      ++ran;
+      if (&record == stays) {
+        has_stays = true;
+        group.counters.thread_time += spent;
+      } else {
+        complete(record, spent);
+      }
+    }
+    charge(group, static_cast<double>(used.count()) * rate - segment.charged_ns);
+    learn(group, used, ran);
+    if (has_stays) {
+      stays->holds_concurrency = std::exchange(segment.concurrency, false);
+      if (stays->own_account) segment.in_flight = false;
+    }
+    if (!(Faults::kKeepPermitOfCancelled && passed_over)) release_segment(segment);
+    if (group.last_turn == &turn) group.last_turn = nullptr;
+    // In this order: a group that can run on goes straight from being charged to being ready, and keeps its place.
+    refresh(group);
+    end_charging(group);
+  }
+  if (stays != nullptr) stays->holds_global = std::exchange(turn.global, false);
+  release_global(turn.global);
+  if (turn.out) {
+    turns_.erase(turn);
+    turn.out = false;
+  }
+  turn.reset();
+  level_is_fresh_ = false;
+}
+
+template <class Faults>
+void Scheduler<Faults>::complete(TaskRecord& record, Duration thread_time) {
+  Group& group = *record.group;
+  group.counters.thread_time += thread_time;
+  if (record.claimed_by_body) ++group.counters.settled[static_cast<std::size_t>(record.status())];
+  if (record.overrunning) {
+    --group.overrunning;
+    --overrunning_;
+  }
+  forget(record);
+}
+
+// The current task leaves its turn with the permits it holds; the worker is free.
+template <class Faults>
+TaskRecord& Scheduler<Faults>::leave_turn(Turn& turn) {
+  give_back_rest(turn);
+  TaskRecord& record = *turn.tasks[turn.count - 1];
+  record.turn = nullptr;
+  wind_up(turn, &record);
+  return record;
+}
+
+template <class Faults>
+void Scheduler<Faults>::sleep(Turn& turn, Time until, Time now) {
+  EventScope event(*this, now);
+  TaskRecord& record = leave_turn(turn);
+  Group& group = *record.group;
+  record.phase = Phase::kSuspended;
+  group.aside.push_back(record);
+  if (record.holds_concurrency) begin_suspended(record);
+  task_timers_.arm(record.extras().wake, until);
+  refresh(group);
+}
+
+template <class Faults>
+void Scheduler<Faults>::release_segment(Turn::Segment& segment) {
+  release_concurrency(*segment.group, segment.concurrency);
+  release_place(*segment.group, segment.in_flight);
+}
+
+template <class Faults>
+void Scheduler<Faults>::release_global(bool& held) {
+  if (std::exchange(held, false)) set_global_running(global_running_ - 1);
+}
+
+template <class Faults>
+void Scheduler<Faults>::release_concurrency(Group& group, bool& held) {
+  if (std::exchange(held, false)) --group.running;
+}
+
+template <class Faults>
+void Scheduler<Faults>::release_place(Group& group, bool& held) {
+  if (std::exchange(held, false)) --group.own;
+}
+
+}  // namespace cohort::internal

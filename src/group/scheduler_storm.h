@@ -1,0 +1,546 @@
+#pragma once
+
+// A storm of random events against a Scheduler, checked step by step against a simple model. Test code only.
+//
+// The storm plays workers, bodies and users on one thread and in virtual time. Its model knows tasks and counts, not
+// how the scheduler works. run() returns the first broken rule in words, or nothing. The same seed gives the same storm.
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cohort/base/random.h"
+#include "group/scheduler_parts.h"
+
+namespace cohort::internal {
+
+/// A body that is played, not run.
+class StormTask final : public TaskRecord {
+ public:
+  enum class Step { kSpend, kSleep, kAwaitOne, kAwaitAll, kAwaitAny, kAwaitFor, kSubmitAndAwait, kSubmit };
+  enum class Where { kOutside, kWaiting, kOnWorker, kAsleep, kParked, kLetGo, kGone };
+
+  StormTask(int number, int group_number) : TaskRecord("t" + std::to_string(number)), in_group(group_number) {}
+  bool run() override { return true; }
+  [[nodiscard]] bool is_coroutine() const override { return !blocks; }
+
+  int in_group;
+  std::vector<Step> steps;
+  std::size_t next_step = 0;
+  bool blocks = false;  ///< Parks a thread instead of suspending.
+
+  // The model.
+  Where where = Where::kOutside;
+  int settled = 0;
+  bool started = false;
+  bool own = false;
+  bool was_awaited = false;
+  bool stop_asked = false;
+  std::uint64_t order = 0;
+  Ref<AwaitState> waits_for;
+};
+
+template <class Faults>
+class Storm {
+ public:
+  explicit Storm(std::uint64_t seed)
+      : random_(seed), options_(make_options()), scheduler_(make_copy(), now_), workers_(workers_count_) {}
+
+  /// Plays `events` random events, then lets everything end.
+  std::string run(int events = 400) {
+    for (int i = 0; i < events && broken_.empty(); ++i) {
+      random_event();
+      check();
+    }
+    if (broken_.empty()) finish();
+    return broken_;
+  }
+
+ private:
+  using Where = StormTask::Where;
+  using Step = StormTask::Step;
+  static constexpr int kGroups = 5;
+
+  struct Worker {
+    enum State { kLooking, kIdle, kInTurn } state = kLooking;
+    Turn turn;
+    StormTask* body = nullptr;
+    Time busy_until{};
+  };
+  struct Model {
+    std::uint32_t concurrency = 1;
+    std::uint32_t still_out = 0;  ///< After shrinking: so many permits had been given out before.
+    std::uint32_t in_flight = kUnlimited;
+    bool paused = false;
+    bool rated = false;
+    bool serial = true;  ///< Never had a concurrency above 1: then starts are in order to the letter.
+    std::array<std::uint64_t, kPriorityCount> last_started{};
+  };
+
+  // ---- setting up
+
+  std::uint32_t some(std::uint32_t most) { return static_cast<std::uint32_t>(1 + random_.below(most)); }
+
+  GroupExecutorOptions make_options() {
+    GroupExecutorOptions options;
+    workers_count_ = some(4);
+    options.threads = workers_count_;
+    options.global_max_in_flight = random_.chance(0.3) ? kUnlimited : some(5);
+    options.max_parked = random_.chance(0.5) ? 1000 : 4 + some(12);
+    options.evict_after = std::chrono::milliseconds(some(50));
+    for (int g = 0; g < kGroups; ++g) {
+      GroupLimits limits;
+      Model& model = models_[static_cast<std::size_t>(g)];
+      limits.max_concurrency = model.concurrency = random_.chance(0.2) ? kUnlimited : some(3);
+      model.serial = model.concurrency == 1;
+      if (random_.chance(0.4)) limits.max_in_flight = model.in_flight = some(4);
+      if (random_.chance(0.3)) limits.max_waiting = some(6);
+      if (random_.chance(0.3)) limits.overflow = static_cast<OverflowPolicy>(random_.below(3));
+      if (random_.chance(0.3)) limits.weight = random_.unit() * 4 + 0.1;
+      model.rated = random_.chance(0.2);
+      if (model.rated) limits.rate = Rate{some(5), std::chrono::milliseconds(some(5)), some(4)};
+      if (random_.chance(0.5)) limits.max_overrunning = some(3);
+      options.groups.emplace(key(g), limits);
+    }
+    global_limit_ = options.global_max_in_flight;
+    max_parked_ = options.max_parked;
+    return options;
+  }
+
+  GroupExecutorOptions make_copy() { return std::move(options_); }
+  static std::string key(int group) { return "g" + std::to_string(group); }
+
+  // ---- events
+
+  void random_event() {
+    switch (random_.below(20)) {
+      case 0:
+      case 1:
+      case 2:
+      case 3: submit(some_group(), nullptr); break;
+      case 4: submit_following(); break;
+      case 5:
+        if (StormTask* task = some_task()) scheduler_.cancel(*task, now_);
+        break;
+      case 6: change_limits(); break;
+      case 7: pause(some_group(), random_.chance(0.5)); break;
+      case 8:
+        if (random_.chance(0.2)) scheduler_.shutdown_group(key(some_group()), now_);
+        break;
+      case 9:
+        if (random_.chance(0.2)) scheduler_.set_draining(key(some_group()), random_.chance(0.5), now_);
+        break;
+      case 10:
+        if (StormTask* task = some_task()) static_cast<void>(scheduler_.explain(*task, now_));
+        break;
+      case 11: pass_time(random_.chance(0.1) ? std::chrono::milliseconds(100) : std::chrono::milliseconds(some(5))); break;
+      case 12: pass_time(std::chrono::microseconds(some(200))); break;
+      default: step_worker(workers_[random_.below(workers_.size())]); break;
+    }
+    if (random_.chance(0.3)) step_let_go();
+    apply();
+  }
+
+  int some_group() { return static_cast<int>(random_.below(kGroups)); }
+  StormTask* some_task() { return tasks_.empty() ? nullptr : tasks_[random_.below(tasks_.size())].get(); }
+
+  Ref<StormTask> make_task(int group) {
+    const int number = static_cast<int>(tasks_.size());
+    auto task = Ref<StormTask>::adopt(new StormTask(number, group));
+    task->priority = static_cast<Priority>(random_.below(kPriorityCount));
+    task->blocks = random_.chance(0.5);
+    task->order = ++order_;
+    for (std::uint64_t i = random_.below(4); i > 0; --i) task->steps.push_back(static_cast<Step>(random_.below(8)));
+    SubmitOptions& limits = task->extras().options;
+    if (random_.chance(0.15)) limits.queue_timeout = std::chrono::milliseconds(some(10));
+    if (random_.chance(0.15)) limits.run_timeout = std::chrono::milliseconds(some(10));
+    if (random_.chance(0.05)) limits.deadline = now_ + std::chrono::milliseconds(some(20));
+    task->executor = reinterpret_cast<Executor*>(this);  // Only compared, never called.
+    tasks_.push_back(task);
+    return task;
+  }
+
+  StormTask& submit(int group, StormTask* submitter) {
+    Ref<StormTask> task = make_task(group);
+    task->where = Where::kWaiting;
+    scheduler_.submit(*task, key(group), submitter, Scheduler<Faults>::FullQueue::kAsGroupSays, now_);
+    apply();
+    return *task;
+  }
+
+  void submit_following() {
+    StormTask* before = some_task();
+    if (before == nullptr) return;
+    Ref<StormTask> task = make_task(before->in_group);
+    task->extras().options = {};
+    task->where = Where::kWaiting;
+    scheduler_.follow(*task, *before, nullptr, now_);
+    apply();
+    if (task->phase != Phase::kDependent) return;
+    AwaitState::make(*before)->arm([this, task] {
+      task->order = ++order_;
+      scheduler_.release(*task, now_);
+    });
+  }
+
+  void change_limits() {
+    const int group = some_group();
+    Model& model = models_[static_cast<std::size_t>(group)];
+    if (random_.chance(0.15)) {
+      scheduler_.set_limits(key(group), {.max_concurrency = 0}, now_);
+      model.paused = true;
+      return;
+    }
+    model.still_out = permits_out(group);
+    model.concurrency = some(4);
+    model.serial = model.serial && model.concurrency == 1;
+    model.in_flight = random_.chance(0.5) ? kUnlimited : some(4);
+    model.paused = false;
+    scheduler_.set_limits(key(group), {.max_concurrency = model.concurrency, .max_in_flight = model.in_flight}, now_);
+  }
+
+  void pause(int group, bool paused) {
+    models_[static_cast<std::size_t>(group)].paused = paused;
+    scheduler_.set_paused(key(group), paused, now_);
+  }
+
+  void pass_time(Duration duration) {
+    const Time end = now_ + duration;
+    while (scheduler_.next_timer().value_or(Time::max()) <= end) {
+      now_ = std::max(now_, *scheduler_.next_timer());
+      scheduler_.tick(now_);
+      apply();
+    }
+    now_ = end;
+  }
+
+  // ---- workers and bodies
+
+  void step_worker(Worker& worker) {
+    if (worker.state == Worker::kLooking) {
+      if (scheduler_.take(worker.turn, now_)) {
+        worker.state = Worker::kInTurn;
+      } else {
+        worker.state = Worker::kIdle;
+      }
+      apply();
+      return;
+    }
+    if (worker.state != Worker::kInTurn || worker.busy_until > now_) return;
+    if (worker.body == nullptr) {
+      worker.body = static_cast<StormTask*>(worker.turn.begin(now_));
+      if (worker.body == nullptr) {
+        scheduler_.finish(worker.turn, now_);
+        worker.state = Worker::kLooking;
+        return;
+      }
+      begins(*worker.body);
+      return;
+    }
+    step_body(worker);
+  }
+
+  void step_body(Worker& worker) {
+    StormTask& task = *worker.body;
+    if (task.stop_asked && random_.chance(0.5)) task.next_step = task.steps.size();
+    if (task.next_step == task.steps.size()) {
+      end_body(task);
+      worker.body = nullptr;
+      return;
+    }
+    const Step step = task.steps[task.next_step++];
+    if (step == Step::kSpend || (step == Step::kSleep && task.blocks)) {
+      worker.busy_until = now_ + std::chrono::microseconds(some(3000));
+      if (random_.chance(0.5)) scheduler_.give_back(worker.turn, now_);
+    } else if (step == Step::kSleep) {
+      task.where = Where::kAsleep;
+      leave(worker);
+      scheduler_.sleep(worker.turn, now_ + std::chrono::microseconds(some(4000)), now_);
+    } else if (step == Step::kSubmit) {
+      submit(some_group(), &task);
+    } else {
+      await(worker, task, step);
+    }
+  }
+
+  void await(Worker& worker, StormTask& task, Step step) {
+    std::vector<TaskRef> targets;
+    const std::size_t count = step == Step::kAwaitAll || step == Step::kAwaitAny ? 1 + random_.below(3) : 1;
+    for (std::size_t i = 0; i < count; ++i) {
+      StormTask& target = step == Step::kSubmitAndAwait || tasks_.size() < 4 ? submit(some_group(), &task) : *some_task();
+      const bool known = std::ranges::any_of(targets, [&](const TaskRef& each) { return each.get() == &target; });
+      if (!known) targets.emplace_back(target);
+    }
+    const std::size_t need = step == Step::kAwaitAny ? 1 : targets.size();
+    auto state = AwaitState::make(targets, need);
+    if (state->satisfied()) return;
+    const auto error = scheduler_.check_await(task, *state, now_);
+    if (error != nullptr) {
+      if (error->code == ErrorCode::kTimedOut && !task.overrunning) fail(task, "an await failed without a time-out");
+      return;
+    }
+    std::optional<Time> until;
+    if (step == Step::kAwaitFor) until = now_ + std::chrono::milliseconds(some(5));
+    task.blocks_thread = task.blocks;
+    task.where = Where::kParked;
+    task.waits_for = state;
+    leave(worker);
+    scheduler_.park(worker.turn, *state, until, now_);
+    for (const TaskRef& target : targets) mark_awaited(static_cast<StormTask&>(*target));
+    apply();
+    state->arm([this, held = Ref<StormTask>(task), waited = state.get()] { scheduler_.resume(*held, *waited, now_); });
+    apply();
+  }
+
+  void mark_awaited(StormTask& task) {
+    for (StormTask* each = &task; each != nullptr && !each->is_done();) {
+      each->was_awaited = true;
+      TaskExtras* extras = each->extras_if_any();
+      each = extras != nullptr ? static_cast<StormTask*>(extras->predecessor.get()) : nullptr;
+    }
+  }
+
+  void leave(Worker& worker) {
+    worker.body = nullptr;
+    worker.state = Worker::kLooking;
+  }
+
+  // A worker has got a task: the moment at which permits count.
+  void begins(StormTask& task) {
+    Model& model = models_[static_cast<std::size_t>(task.in_group)];
+    const bool first = !task.started;
+    const bool had_permits = task.where == Where::kAsleep || task.overrunning;
+    task.where = Where::kOnWorker;
+    task.blocks_thread = false;
+    if (task.waits_for) {
+      task.waits_for->disarm();
+      task.waits_for = {};
+    }
+    if (first) {
+      task.started = true;
+      task.own = !task.was_awaited;
+      if (task.settled != 0) fail(task, "began after it was settled");
+      if (model.paused) fail(task, "began while its group was paused");
+      if (task.own) {
+        std::uint64_t& last = model.last_started[static_cast<std::size_t>(task.priority)];
+        if (model.serial && task.order < last) fail(task, "began before an older task of its group and priority");
+        last = task.order;
+      }
+    }
+    if (had_permits) return;
+    if (count_running() > global_limit_) fail(task, "more run than layer 1 allows");
+    if (count_running(task.in_group) > std::max(model.concurrency, model.still_out)) {
+      fail(task, "more run than layer 3 allows");
+    }
+    if (first && task.own && count_in_flight(task.in_group) > model.in_flight) fail(task, "more fly than layer 2 allows");
+  }
+
+  void end_body(StormTask& task) {
+    const TaskStatus status = random_.chance(0.8) ? TaskStatus::kSuccess : TaskStatus::kFailed;
+    task.where = Where::kGone;
+    task.claimed_by_body = task.try_claim(status);
+    if (!task.claimed_by_body) return;
+    settled(task);
+    task.publish(now_);
+  }
+
+  void step_let_go() {
+    if (let_go_.empty()) return;
+    const std::size_t place = random_.below(let_go_.size());
+    const Ref<StormTask> task = let_go_[place];
+    if (random_.chance(0.5)) return;
+    let_go_.erase(let_go_.begin() + static_cast<std::ptrdiff_t>(place));
+    task->extras().await_error.reset();
+    end_body(*task);
+    scheduler_.finish_let_go(*task, now_);
+  }
+
+  // ---- actions
+
+  void apply() {
+    while (scheduler_.has_actions()) {
+      Actions actions = scheduler_.take_actions();
+      for (Actions::Settlement& each : actions.settle) {
+        auto& task = static_cast<StormTask&>(*each.record);
+        settled(task);
+        if (task.is_done()) continue;  // Settled twice: the model has noticed.
+        if (!task.started) task.where = Where::kGone;
+        task.error = std::make_unique<Error>(std::move(each.error));
+        task.publish(now_);
+      }
+      for (const TaskRef& each : actions.admit) static_cast<StormTask&>(*each).order = ++order_;
+      for (const TaskRef& each : actions.stop) static_cast<StormTask&>(*each).stop_asked = true;
+      for (const TaskRef& each : actions.let_go) {
+        auto& task = static_cast<StormTask&>(*each);
+        if (task.waits_for) task.waits_for->disarm();
+        task.waits_for = {};
+        task.where = Where::kLetGo;
+        let_go_.emplace_back(task);
+      }
+      for (int i = 0; i < actions.wake; ++i) {
+        const auto idle = std::ranges::find(workers_, Worker::kIdle, &Worker::state);
+        if (idle == workers_.end()) {
+          broken_ = "a worker was to be woken and none was idle";
+          return;
+        }
+        idle->state = Worker::kLooking;
+      }
+    }
+  }
+
+  void settled(StormTask& task) {
+    if (++task.settled > 1) fail(task, "settled twice");
+  }
+
+  // ---- the model's counts, from where the bodies are
+
+  template <class Which>
+  std::uint32_t count(Which&& which) const {
+    return static_cast<std::uint32_t>(std::ranges::count_if(tasks_, [&](const auto& task) { return which(*task); }));
+  }
+  static bool holds_permits(const StormTask& task) {
+    return !task.overrunning && (task.where == Where::kOnWorker || task.where == Where::kAsleep);
+  }
+  std::uint32_t count_running() const { return count(holds_permits); }
+  std::uint32_t count_running(int group) const {
+    return count([&](const StormTask& task) { return task.in_group == group && holds_permits(task); });
+  }
+  std::uint32_t count_in_flight(int group) const {
+    return count([&](const StormTask& task) {
+      return task.in_group == group && task.own && !task.overrunning &&
+             (holds_permits(task) || task.where == Where::kParked);
+    });
+  }
+
+  // ---- what must hold after every event
+
+  void check() {
+    const ExecutorStats stats = scheduler_.stats();
+    if (stats.counters.submitted != tasks_.size()) broken_ = "a submitted task was not counted";
+    if (stats.counters.settled_total() > count([](const StormTask& task) { return task.settled != 0; })) {
+      broken_ = "more settled by the counters than were";
+    }
+    for (int g = 0; g < kGroups; ++g) {
+      Model& model = models_[static_cast<std::size_t>(g)];
+      if (model.still_out != 0) model.still_out = std::min(model.still_out, permits_out(g));
+    }
+    check_nobody_is_forgotten();
+    if (!broken_.empty() && broken_.find(" at ") == std::string::npos) {
+      broken_ += " at " + std::to_string((now_ - start_).count()) + " ns";
+    }
+  }
+
+  // With a worker idle, and none on its way, nothing may be able to run.
+  void check_nobody_is_forgotten() {
+    bool idle = false;
+    for (const Worker& worker : workers_) {
+      if (worker.state == Worker::kLooking) return;
+      idle = idle || worker.state == Worker::kIdle;
+    }
+    if (!idle) return;
+    for (const auto& task : tasks_) {
+      if (could_run(*task)) return fail(*task, "could run, a worker is idle, and nobody is woken");
+    }
+  }
+
+  bool could_run(const StormTask& task) const {
+    if (task.phase == Phase::kContinuing) return true;
+    const Model& model = models_[static_cast<std::size_t>(task.in_group)];
+    const auto stats = const_cast<Scheduler<Faults>&>(scheduler_).group_stats(key(task.in_group), now_);
+    if (!stats.ok() || scheduler_.global_running() >= global_limit_ || stats->running >= model.concurrency) return false;
+    if (scheduler_.global_running() != permits_out() || stats->running != permits_out(task.in_group)) return true;
+    if (task.phase == Phase::kResuming) return true;
+    if (task.phase != Phase::kWaiting || model.paused || model.rated) return false;
+    if (stats->overrunning >= stats->limits.max_overrunning) return false;
+    return task.was_awaited || (stats->in_flight < model.in_flight && stats->parked < max_parked_ / 4 &&
+                                scheduler_.stats().parked < max_parked_);
+  }
+
+  // What turns and sleeping bodies hold: one permit of layer 1 a turn, one of layer 3 a group in it.
+  std::uint32_t permits_out() const {
+    std::uint32_t out = count([](const StormTask& task) { return task.holds_global; });
+    for (const Worker& worker : workers_) out += worker.turn.out && worker.turn.global ? 1 : 0;
+    return out;
+  }
+  std::uint32_t permits_out(int group) const {
+    std::uint32_t out = count([&](const StormTask& task) { return task.in_group == group && task.holds_concurrency; });
+    for (const Worker& worker : workers_) {
+      for (std::uint32_t s = 0; worker.turn.out && s < worker.turn.segment_count; ++s) {
+        const Turn::Segment& segment = worker.turn.segments[s];
+        out += segment.concurrency && segment.group->key() == key(group) ? 1 : 0;
+      }
+    }
+    return out;
+  }
+
+  void fail(const StormTask& task, const std::string& rule) {
+    if (broken_.empty()) broken_ = "task " + task.task_id() + " of " + key(task.in_group) + ": " + rule;
+  }
+
+  // ---- the end
+
+  void finish() {
+    for (int g = 0; g < kGroups; ++g) {
+      pause(g, false);
+      scheduler_.set_draining(key(g), false, now_);
+    }
+    for (int i = 0; i < 100'000 && broken_.empty() && scheduler_.present() != 0; ++i) {
+      for (Worker& worker : workers_) step_worker(worker);
+      step_let_go();
+      pass_time(std::chrono::microseconds(500));
+      apply();
+      check();
+    }
+    if (!broken_.empty()) return;
+    if (scheduler_.present() != 0) {
+      broken_ = "not all tasks ended:";
+      for (const auto& task : tasks_) {
+        if (task->phase == Phase::kForgotten || task->phase == Phase::kNew) continue;
+        broken_ += "\n  " + task->task_id() + " of " + key(task->in_group) + ": " + scheduler_.explain(*task, now_).text;
+      }
+      return;
+    }
+    for (const auto& task : tasks_) {
+      if (task->settled != 1) return fail(*task, "settled " + std::to_string(task->settled) + " times");
+    }
+    const ExecutorStats stats = scheduler_.stats();
+    if (stats.counters.settled_total() != tasks_.size()) broken_ = "the counters do not add up";
+    if (scheduler_.global_running() != 0 || stats.running != 0 || stats.parked != 0 || stats.waiting != 0 ||
+        stats.overrunning != 0) {
+      broken_ = "permits were left when all tasks had ended";
+    }
+    pass_time(std::chrono::seconds(10));
+    if (broken_.empty() && scheduler_.stats().groups != 0) broken_ = "idle groups were not evicted";
+  }
+
+  Random random_;
+  Time start_ = Time(std::chrono::hours(1));
+  Time now_ = start_;
+  std::uint32_t workers_count_ = 1;
+  std::uint32_t global_limit_ = kUnlimited;
+  std::uint32_t max_parked_ = 1000;
+  std::array<Model, kGroups> models_;
+  GroupExecutorOptions options_;
+  Scheduler<Faults> scheduler_;
+  std::vector<Worker> workers_;
+  std::vector<Ref<StormTask>> tasks_;
+  std::vector<Ref<StormTask>> let_go_;
+  std::uint64_t order_ = 0;
+  std::string broken_;
+};
+
+/// Runs one storm; the first broken rule, or nothing. A scheduler that broke one cannot be taken apart in order, so it
+/// is kept for ever.
+template <class Faults>
+std::string run_storm(std::uint64_t seed) {
+  static auto* broken_ones = new std::vector<std::unique_ptr<Storm<Faults>>>;
+  auto storm = std::make_unique<Storm<Faults>>(seed);
+  std::string broken = storm->run();
+  if (!broken.empty()) broken_ones->push_back(std::move(storm));
+  return broken;
+}
+
+}  // namespace cohort::internal

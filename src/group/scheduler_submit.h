@@ -1,0 +1,282 @@
+#pragma once
+
+// Part of Scheduler: how tasks come into the queues and leave them without having run.
+
+#include "group/scheduler.h"
+
+namespace cohort::internal {
+
+template <class Faults>
+Group* Scheduler<Faults>::find(std::string_view key) const {
+  const auto place = groups_.find(key);
+  return place == groups_.end() ? nullptr : place->second.get();
+}
+
+template <class Faults>
+Group& Scheduler<Faults>::find_or_create(std::string_view key) {
+  if (Group* group = find(key)) return *group;
+  auto created = std::make_unique<Group>(key);
+  Group& group = *created;
+  const auto resolved = policy_.resolve(key);
+  group.limits = resolved.limits;
+  group.paused = resolved.paused;
+  if (group.limits.rate) group.bucket.emplace(*group.limits.rate, now_);
+  group.rate_timer.group = &group;
+  // A new group has no old debt and no old credit.
+  group.served = level();
+  group.inactive_since = now_;
+  groups_.emplace(group.key(), std::move(created));
+  return group;
+}
+
+template <class Faults>
+void Scheduler<Faults>::submit(TaskRecord& record, std::string_view key, TaskRecord* submitter, FullQueue full,
+                               Time now) {
+  EventScope event(*this, now);
+  record.submitted_at = now_;
+  if (refuse(record, key, submitter)) return;
+  Group& group = find_or_create(key);
+  record.set_group_name(group.name);
+  ++group.counters.submitted;
+  if (has_run_out(record)) {
+    reject(record, &group, TaskStatus::kTimedOutQueued,
+           {ErrorCode::kTimedOut, "the time of task '" + record.task_id() + "' had run out when it was submitted", {}});
+  } else if (group.draining && (submitter == nullptr || submitter->group != &group)) {
+    reject(record, &group, TaskStatus::kRejected,
+           {ErrorCode::kEnded, "group '" + group.key() + "' is draining and takes no new work from outside", {}});
+  } else if (make_room(group, record, submitter, full)) {
+    record.group = &group;
+    record.ref();
+    ++present_;
+    ++group.present;
+    enqueue(group, record);
+  }
+  refresh(group);
+}
+
+template <class Faults>
+bool Scheduler<Faults>::has_run_out(const TaskRecord& record) const {
+  const TaskExtras* extras = record.extras_if_any();
+  if (extras == nullptr) return false;
+  const SubmitOptions& options = extras->options;
+  return options.queue_timeout.value_or(Duration(1)) <= Duration::zero() ||
+         options.run_timeout.value_or(Duration(1)) <= Duration::zero() || options.deadline.value_or(Time::max()) <= now_;
+}
+
+// Settles what cannot even be looked at as a task of a group.
+template <class Faults>
+bool Scheduler<Faults>::refuse(TaskRecord& record, std::string_view key, TaskRecord* submitter) {
+  std::string problem;
+  if (key.empty()) {
+    problem = "the group key is empty";
+  } else if (key.size() > Executor::kMaxKeyBytes) {
+    problem = "the group key has " + std::to_string(key.size()) + " bytes; at most 1024 are allowed";
+  } else if (record.task_id().size() > Executor::kMaxTaskIdBytes) {
+    problem = "the task id has " + std::to_string(record.task_id().size()) + " bytes; at most 256 are allowed";
+  }
+  if (!problem.empty()) {
+    ++evicted_.submitted;
+    reject(record, nullptr, TaskStatus::kRejected, {ErrorCode::kInvalid, problem, {}});
+    return true;
+  }
+  if (closed_ && submitter == nullptr) {
+    ++evicted_.submitted;
+    record.set_group_name(Ref<GroupName>::adopt(new GroupName(key)));
+    reject(record, nullptr, TaskStatus::kRejected,
+           {ErrorCode::kEnded, "the executor has been shut down and takes no new work", {}});
+    return true;
+  }
+  return false;
+}
+
+template <class Faults>
+void Scheduler<Faults>::reject(TaskRecord& record, Group* group, TaskStatus status, Error error) {
+  if (!record.try_claim(status)) return;
+  TaskCounters& counters = group != nullptr ? group->counters : evicted_;
+  ++counters.settled[static_cast<std::size_t>(status)];
+  actions_.settle.push_back({TaskRef(record), std::move(error)});
+}
+
+// True when the record may be queued. Otherwise it has been settled, or stands at the door.
+template <class Faults>
+bool Scheduler<Faults>::make_room(Group& group, TaskRecord& record, TaskRecord* submitter, FullQueue full) {
+  if (group.waiting + group.following < group.limits.max_waiting) return true;
+  const OverflowPolicy policy = group.limits.overflow;
+  if (submitter == nullptr && (policy == OverflowPolicy::kBlock || full == FullQueue::kBlock)) {
+    record.group = &group;
+    record.phase = Phase::kAtDoor;
+    record.ref();
+    ++present_;
+    ++group.present;
+    group.door.push_back(record);
+    arm_queue_limit(record);
+    return false;
+  }
+  if (policy == OverflowPolicy::kDiscardOldest && discard_for(group, record)) return true;
+  reject(record, &group, TaskStatus::kRejected,
+         {ErrorCode::kRejected,
+          "group '" + group.key() + "' has " + std::to_string(group.waiting + group.following) +
+              " tasks waiting (max_waiting " + std::to_string(group.limits.max_waiting) +
+              "); raise max_waiting or slow the producer",
+          {}});
+  return false;
+}
+
+// Gives up the oldest task of the lowest priority, unless the new one is lower still. Awaited tasks are kept: somebody
+// who holds a place in layer 2 waits for them.
+template <class Faults>
+bool Scheduler<Faults>::discard_for(Group& group, TaskRecord& record) {
+  for (int priority = kPriorityCount - 1; priority >= 0; --priority) {
+    TaskRecord* oldest = group.queues[static_cast<std::size_t>(priority)].front();
+    if (oldest == nullptr) continue;
+    if (static_cast<int>(record.priority) > priority) return false;
+    remove_waiting(*oldest);
+    if (oldest->try_claim_unbegun(TaskStatus::kRejected)) {
+      settle(*oldest, {ErrorCode::kRejected,
+                       "discarded for a newer task: group '" + group.key() + "' has max_waiting " +
+                           std::to_string(group.limits.max_waiting) + " and keeps the newest",
+                       {}});
+    }
+    forget(*oldest);
+    return true;
+  }
+  return false;
+}
+
+template <class Faults>
+void Scheduler<Faults>::enqueue(Group& group, TaskRecord& record) {
+  record.phase = Phase::kWaiting;
+  ++group.waiting;
+  ++waiting_;
+  (record.awaited ? group.awaited : group.queues[static_cast<std::size_t>(record.priority)]).push_back(record);
+  arm_queue_limit(record);
+}
+
+// For a task that was taken and has not begun: back to where it was.
+template <class Faults>
+void Scheduler<Faults>::enqueue_front(Group& group, TaskRecord& record) {
+  record.phase = Phase::kWaiting;
+  record.turn = nullptr;
+  ++group.waiting;
+  ++waiting_;
+  (record.awaited ? group.awaited : group.queues[static_cast<std::size_t>(record.priority)]).push_front(record);
+  arm_queue_limit(record);
+}
+
+template <class Faults>
+void Scheduler<Faults>::remove_waiting(TaskRecord& record) {
+  Group& group = *record.group;
+  (record.awaited ? group.awaited : group.queues[static_cast<std::size_t>(record.priority)]).erase(record);
+  --group.waiting;
+  --waiting_;
+}
+
+template <class Faults>
+void Scheduler<Faults>::admit_from_door(Group& group) {
+  while (!group.door.empty() && group.waiting + group.following < group.limits.max_waiting) {
+    TaskRecord& record = *group.door.pop_front();
+    enqueue(group, record);
+    actions_.admit.emplace_back(record);
+  }
+}
+
+template <class Faults>
+void Scheduler<Faults>::follow(TaskRecord& record, TaskRecord& predecessor, TaskRecord* submitter, Time now) {
+  EventScope event(*this, now);
+  record.submitted_at = now_;
+  const std::string& key = predecessor.group_key();
+  if (refuse(record, key, submitter)) return;
+  Group& group = find_or_create(key);
+  record.set_group_name(group.name);
+  ++group.counters.submitted;
+  if (group.waiting + group.following >= group.limits.max_waiting) {
+    reject(record, &group, TaskStatus::kRejected,
+           {ErrorCode::kRejected,
+            "group '" + group.key() + "' has no place for a following task (max_waiting " +
+                std::to_string(group.limits.max_waiting) + ")",
+            {}});
+  } else {
+    record.group = &group;
+    record.phase = Phase::kDependent;
+    record.extras().predecessor = TaskRef(predecessor);
+    record.ref();
+    ++present_;
+    ++group.present;
+    ++group.following;
+    group.dependents.push_back(record);
+  }
+  refresh(group);
+}
+
+template <class Faults>
+void Scheduler<Faults>::release(TaskRecord& record, Time now) {
+  EventScope event(*this, now);
+  if (record.phase != Phase::kDependent) return;  // Cancelled meanwhile.
+  Group& group = *record.group;
+  group.dependents.erase(record);
+  --group.following;
+  record.extras().predecessor = {};
+  enqueue(group, record);
+  refresh(group);
+}
+
+template <class Faults>
+void Scheduler<Faults>::cancel(TaskRecord& record, Time now) {
+  EventScope event(*this, now);
+  switch (record.phase) {
+    case Phase::kNew:
+    case Phase::kForgotten: return;
+    case Phase::kDependent:
+    case Phase::kAtDoor:
+    case Phase::kWaiting: break;
+    default:
+      // In a turn, not begun: the turn will pass it over.
+      if (record.try_claim_unbegun(TaskStatus::kCancelled)) {
+        settle(record, {ErrorCode::kCancelled, "cancelled while it waited", {}});
+      } else if (!record.is_claimed()) {
+        actions_.stop.emplace_back(record);
+      }
+      return;
+  }
+  if (!record.try_claim_unbegun(TaskStatus::kCancelled)) return;
+  Group& group = *record.group;
+  settle_and_forget(record, {ErrorCode::kCancelled, "cancelled while it waited", {}});
+  refresh(group);
+}
+
+template <class Faults>
+void Scheduler<Faults>::settle(TaskRecord& record, Error error) {
+  ++record.group->counters.settled[static_cast<std::size_t>(record.status())];
+  actions_.settle.push_back({TaskRef(record), std::move(error)});
+}
+
+// For a claimed record that has not been taken: leaves its list too.
+template <class Faults>
+void Scheduler<Faults>::settle_and_forget(TaskRecord& record, Error error) {
+  Group& group = *record.group;
+  switch (record.phase) {
+    case Phase::kDependent:
+      group.dependents.erase(record);
+      --group.following;
+      break;
+    case Phase::kAtDoor: group.door.erase(record); break;
+    case Phase::kWaiting: remove_waiting(record); break;
+    default: COHORT_ASSERT(false, "only a task that waits can end without having been taken");
+  }
+  settle(record, std::move(error));
+  forget(record);
+}
+
+template <class Faults>
+void Scheduler<Faults>::forget(TaskRecord& record) {
+  disarm(record);
+  if (TaskExtras* extras = record.extras_if_any()) extras->predecessor = {};
+  record.phase = Phase::kForgotten;
+  record.turn = nullptr;
+  --record.group->present;
+  --present_;
+  record.group = nullptr;
+  record.unref();
+}
+
+}  // namespace cohort::internal

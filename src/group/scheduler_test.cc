@@ -1,0 +1,210 @@
+// The scheduler as its drivers see it: events in, actions out.
+
+#include "group/scheduler.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace cohort::internal {
+namespace {
+
+using namespace std::chrono_literals;
+
+class Record final : public TaskRecord {
+ public:
+  explicit Record(const std::string& id) : TaskRecord(id) {}
+  bool run() override { return true; }
+};
+
+class SchedulerTest : public ::testing::Test {
+ protected:
+  void make(GroupExecutorOptions options) { scheduler = std::make_unique<Scheduler<>>(std::move(options), now); }
+
+  Ref<Record> submit(const std::string& group, const std::string& id) {
+    auto record = Ref<Record>::adopt(new Record(id));
+    record->executor = reinterpret_cast<Executor*>(this);
+    scheduler->submit(*record, group, nullptr, Scheduler<>::FullQueue::kAsGroupSays, now);
+    return record;
+  }
+
+  TaskRecord* begin(Turn& turn) { return turn.begin(now); }
+
+  void end(TaskRecord& record) {
+    record.claimed_by_body = record.try_claim(TaskStatus::kSuccess);
+    record.publish(now);
+  }
+
+  // Runs all of a turn that has been taken.
+  void run(Turn& turn) {
+    while (TaskRecord* record = begin(turn)) end(*record);
+    scheduler->finish(turn, now);
+  }
+
+  void TearDown() override {
+    if (!scheduler) return;
+    EXPECT_EQ(scheduler->present(), 0U);
+    EXPECT_EQ(scheduler->global_running(), 0U);
+  }
+
+  Time now{1h};
+  std::unique_ptr<Scheduler<>> scheduler;
+};
+
+TEST_F(SchedulerTest, WakesOneIdleWorkerAtATime) {
+  make({.threads = 3});
+  Turn a;
+  Turn b;
+  Turn c;
+  for (Turn* turn : {&a, &b, &c}) EXPECT_FALSE(scheduler->take(*turn, now));
+
+  submit("x", "1");
+  submit("y", "2");
+  EXPECT_EQ(scheduler->take_actions().wake, 1) << "the one that comes will ask for the next";
+  EXPECT_TRUE(scheduler->take(a, now));
+  EXPECT_EQ(scheduler->take_actions().wake, 1);
+  EXPECT_TRUE(scheduler->take(b, now));
+  EXPECT_EQ(scheduler->take_actions().wake, 0);
+  run(a);
+  run(b);
+}
+
+TEST_F(SchedulerTest, WakesNobodyForWorkThatMayNotRun) {
+  make({.global_max_in_flight = 1, .threads = 2});
+  Turn a;
+  Turn b;
+  submit("x", "1");
+  EXPECT_TRUE(scheduler->take(a, now));
+  EXPECT_FALSE(scheduler->take(b, now));
+  submit("y", "2");
+  submit("x", "3");
+  EXPECT_EQ(scheduler->take_actions().wake, 0);
+  begin(a);
+  end(*a.tasks[0]);
+  scheduler->finish(a, now);
+  EXPECT_EQ(scheduler->take_actions().wake, 1);
+  EXPECT_TRUE(scheduler->take(a, now));
+  run(a);
+  EXPECT_TRUE(scheduler->take(a, now));
+  run(a);
+}
+
+TEST_F(SchedulerTest, SaysWhenItWantsToBeToldTheTime) {
+  make({.evict_after = 10s});
+  EXPECT_EQ(scheduler->next_timer(), std::nullopt);
+  auto record = Ref<Record>::adopt(new Record("1"));
+  record->extras().options.queue_timeout = 5ms;
+  scheduler->submit(*record, "x", nullptr, Scheduler<>::FullQueue::kAsGroupSays, now);
+  EXPECT_EQ(scheduler->next_timer(), now + 5ms);
+
+  now += 5ms;
+  scheduler->tick(now);
+  const Actions actions = scheduler->take_actions();
+  ASSERT_EQ(actions.settle.size(), 1U);
+  EXPECT_EQ(actions.settle[0].record->status(), TaskStatus::kTimedOutQueued);
+  EXPECT_EQ(scheduler->next_timer(), now + 10s) << "the group is idle and will be forgotten";
+}
+
+TEST_F(SchedulerTest, ATurnTakesAShareFromEachReadyGroup) {
+  make({.threads = 1});
+  Turn turn;
+  const auto fill = [&] {
+    for (int i = 0; i < 40; ++i) {
+      for (const char* group : {"a", "b", "c", "d"}) submit(group, std::to_string(i));
+    }
+  };
+  fill();
+  while (scheduler->take(turn, now)) run(turn);  // Now they are known to be short.
+  fill();
+  ASSERT_TRUE(scheduler->take(turn, now));
+  EXPECT_EQ(turn.count, Turn::kMaxTasks);
+  EXPECT_EQ(turn.segment_count, 4U);
+  EXPECT_EQ(scheduler->global_running(), 1U) << "one task of a turn runs at a time";
+  EXPECT_EQ(scheduler->stats().running, 4U);
+  run(turn);
+  while (scheduler->take(turn, now)) run(turn);
+}
+
+TEST_F(SchedulerTest, WhatATurnHasNotBegunGoesBackInOrderBeforeItsPermitsDo) {
+  make({.threads = 2});
+  Turn first;
+  Turn second;
+  submit("a", "0");
+  ASSERT_TRUE(scheduler->take(first, now));
+  run(first);
+  for (int i = 1; i <= 5; ++i) submit("a", std::to_string(i));
+  ASSERT_TRUE(scheduler->take(first, now));
+  ASSERT_EQ(first.count, 5U);
+  TaskRecord* current = begin(first);
+
+  scheduler->give_back(first, now);
+  EXPECT_EQ(scheduler->group_stats("a", now)->waiting, 4U);
+  EXPECT_FALSE(scheduler->take(second, now)) << "the group's one permit is still with the first task";
+  end(*current);
+  scheduler->finish(first, now);
+  ASSERT_EQ(scheduler->take_actions().wake, 1);
+  ASSERT_TRUE(scheduler->take(second, now));
+  std::string order;
+  while (TaskRecord* record = begin(second)) {
+    order += record->task_id();
+    end(*record);
+  }
+  scheduler->finish(second, now);
+  EXPECT_EQ(order, "2345");
+}
+
+TEST_F(SchedulerTest, APauseTakesBackWhatHasNotBegun) {
+  make({.threads = 1});
+  Turn turn;
+  submit("a", "0");
+  ASSERT_TRUE(scheduler->take(turn, now));
+  run(turn);
+  for (int i = 1; i <= 3; ++i) submit("a", std::to_string(i));
+  ASSERT_TRUE(scheduler->take(turn, now));
+  scheduler->set_paused("a", true, now);
+  EXPECT_EQ(begin(turn), nullptr);
+  scheduler->finish(turn, now);
+  EXPECT_EQ(scheduler->group_stats("a", now)->waiting, 3U);
+  EXPECT_FALSE(scheduler->take(turn, now));
+  scheduler->shutdown_group("a", now);
+  EXPECT_EQ(scheduler->take_actions().settle.size(), 3U);
+}
+
+TEST_F(SchedulerTest, ATaskCancelledInATurnIsPassedOver) {
+  make({.threads = 1});
+  Turn turn;
+  submit("a", "0");
+  ASSERT_TRUE(scheduler->take(turn, now));
+  run(turn);
+  auto one = submit("a", "1");
+  auto two = submit("a", "2");
+  ASSERT_TRUE(scheduler->take(turn, now));
+  ASSERT_EQ(turn.count, 2U);
+  scheduler->cancel(*one, now);
+  EXPECT_EQ(scheduler->take_actions().settle.size(), 1U);
+  EXPECT_EQ(begin(turn), two.get());
+  end(*two);
+  scheduler->finish(turn, now);
+  EXPECT_EQ(scheduler->group_stats("a", now)->counters.count(TaskStatus::kCancelled), 1U);
+}
+
+TEST_F(SchedulerTest, ExplainNamesTheDoorOfAFullQueue) {
+  make({.groups = {{"d", {.max_waiting = 1, .overflow = OverflowPolicy::kBlock}}}});
+  auto queued = submit("d", "queued");
+  auto at_door = submit("d", "at door");
+  const Explanation why = scheduler->explain(*at_door, now);
+  EXPECT_EQ(why.bound, Bound::kDoor);
+  EXPECT_EQ(why.text, "group 'd' has 1 of 1 waiting; 1 ahead");
+
+  Turn turn;
+  ASSERT_TRUE(scheduler->take(turn, now));
+  EXPECT_EQ(scheduler->take_actions().admit.size(), 1U);
+  run(turn);
+  ASSERT_TRUE(scheduler->take(turn, now));
+  run(turn);
+}
+
+}  // namespace
+}  // namespace cohort::internal

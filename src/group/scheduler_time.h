@@ -1,0 +1,198 @@
+#pragma once
+
+// Part of Scheduler: time-outs, the ends of sleeps, rates, eviction.
+
+#include "group/scheduler.h"
+
+namespace cohort::internal {
+
+template <class Faults>
+void Scheduler<Faults>::arm_queue_limit(TaskRecord& record) {
+  TaskExtras* extras = record.extras_if_any();
+  if (extras == nullptr) return;
+  Time limit = extras->options.deadline.value_or(Time::max());
+  if (extras->options.queue_timeout) {
+    limit = std::min(limit, saturating_add(record.submitted_at, *extras->options.queue_timeout));
+  }
+  if (limit != Time::max()) task_timers_.arm(extras->limit, limit);
+}
+
+template <class Faults>
+void Scheduler<Faults>::arm_run_limit(TaskRecord& record) {
+  TaskExtras* extras = record.extras_if_any();
+  if (extras == nullptr) return;
+  task_timers_.disarm(extras->limit);
+  Time limit = extras->options.deadline.value_or(Time::max());
+  if (extras->options.run_timeout) limit = std::min(limit, saturating_add(now_, *extras->options.run_timeout));
+  if (limit != Time::max()) task_timers_.arm(extras->limit, limit);
+}
+
+template <class Faults>
+void Scheduler<Faults>::disarm(TaskRecord& record) {
+  if (TaskExtras* extras = record.extras_if_any()) {
+    task_timers_.disarm(extras->limit);
+    task_timers_.disarm(extras->wake);
+  }
+}
+
+template <class Faults>
+void Scheduler<Faults>::tick(Time now) {
+  EventScope event(*this, now);
+  while (Timer* timer = task_timers_.pop_due(now_)) {
+    auto& owned = static_cast<TaskExtras::OwnedTimer&>(*timer);
+    if (owned.wakes) {
+      on_wake(owned.record);
+    } else {
+      on_limit(owned.record);
+    }
+  }
+  while (Timer* timer = rate_timers_.pop_due(now_)) refresh(*static_cast<Group::RateTimer&>(*timer).group);
+  if (evict_at_ <= now_) evict_idle();
+}
+
+template <class Faults>
+std::optional<Time> Scheduler<Faults>::next_timer() const {
+  const Time next = std::min({task_timers_.next().value_or(Time::max()), rate_timers_.next().value_or(Time::max()),
+                              evict_at_});
+  if (next == Time::max()) return std::nullopt;
+  return next;
+}
+
+template <class Faults>
+void Scheduler<Faults>::on_wake(TaskRecord& record) {
+  Group& group = *record.group;
+  if (record.phase == Phase::kSuspended) {
+    group.aside.erase(record);
+    record.phase = Phase::kContinuing;
+    group.continuing.push_back(record);
+    refresh(group);
+  } else if (record.phase == Phase::kParked) {
+    resume(record, *record.extras().awaiting, now_);
+  }
+}
+
+template <class Faults>
+void Scheduler<Faults>::on_limit(TaskRecord& record) {
+  Group& group = *record.group;
+  const bool waits = record.phase == Phase::kWaiting || record.phase == Phase::kAtDoor;
+  if (record.try_claim_unbegun(TaskStatus::kTimedOutQueued)) {
+    Error error{ErrorCode::kTimedOut,
+                "task '" + record.task_id() + "' of group '" + group.key() + "' was still waiting when its time ran out",
+                {}};
+    if (waits) {
+      settle_and_forget(record, std::move(error));
+    } else {
+      settle(record, std::move(error));  // In a turn, not begun: it will be passed over.
+    }
+  } else if (!waits) {
+    on_run_limit(record);
+  }
+  refresh(group);
+}
+
+// The handle settles, the permits return, and the body is on its own.
+template <class Faults>
+void Scheduler<Faults>::on_run_limit(TaskRecord& record) {
+  const bool won = record.try_claim(TaskStatus::kTimedOutRunning);
+  if (!won && !Faults::kSettleTwice) return;  // The body ended in the same moment.
+  settle(record, {ErrorCode::kTimedOut,
+                  "task '" + record.task_id() + "' of group '" + record.group->key() +
+                      "' was still running when its time ran out; its body has been asked to stop",
+                  {}});
+  if (!won) return;
+  actions_.stop.emplace_back(record);
+  strip_permits(record);
+  overrun(record);
+}
+
+template <class Faults>
+void Scheduler<Faults>::strip_permits(TaskRecord& record) {
+  Group& group = *record.group;
+  if (record.phase == Phase::kTaken) {
+    Turn& turn = *record.turn;  // Its own: see wants_own_turn.
+    release_concurrency(group, turn.segments[0].concurrency);
+    release_place(group, turn.segments[0].in_flight);
+    release_global(turn.global);
+    record.own_account = false;
+    return;
+  }
+  if (record.holds_concurrency) end_suspended(record);
+  release_concurrency(group, record.holds_concurrency);
+  release_place(group, record.own_account);
+  release_global(record.holds_global);
+}
+
+template <class Faults>
+void Scheduler<Faults>::overrun(TaskRecord& record) {
+  Group& group = *record.group;
+  record.overrunning = true;
+  ++group.overrunning;
+  ++overrunning_;
+  if (record.phase != Phase::kParked && record.phase != Phase::kResuming) return;
+
+  // Its await fails now; a coroutine needs a worker to hear of it, a blocked thread only has to be let go.
+  (record.phase == Phase::kParked ? group.aside : group.resumed).erase(record);
+  --group.parked;
+  --parked_;
+  record.extras().awaiting = nullptr;
+  task_timers_.disarm(record.extras().wake);
+  record.extras().await_error = std::make_unique<Error>(
+      Error{ErrorCode::kTimedOut, "task '" + record.task_id() + "' ran out of time while it awaited", {}});
+  if (!record.blocks_thread) {
+    record.phase = Phase::kContinuing;
+    group.continuing.push_back(record);
+  } else {
+    record.phase = Phase::kTaken;
+    record.let_go = true;
+    actions_.let_go.emplace_back(record);
+  }
+}
+
+template <class Faults>
+void Scheduler<Faults>::note_idle(Group& group) {
+  const bool idle = group.present == 0 && !group.draining;
+  if (idle == group.idle_listed) return;
+  group.idle_listed = idle;
+  if (!idle) {
+    idle_groups_.erase(group);
+    return;
+  }
+  group.idle_since = now_;
+  idle_groups_.push_back(group);
+  if (evict_at_ == Time::max()) arm_eviction();
+}
+
+// Not at once again: whoever evicts many does it in steps and lets others have the scheduler in between.
+template <class Faults>
+void Scheduler<Faults>::arm_eviction() {
+  const Group* oldest = idle_groups_.front();
+  if (oldest == nullptr) {
+    evict_at_ = Time::max();
+    return;
+  }
+  const Time due = saturating_add(oldest->idle_since, evict_after_);
+  evict_at_ = std::max(due, saturating_add(now_, std::chrono::milliseconds(1)));
+}
+
+// A bounded number at a time; a group whose tokens are not all back yet goes to the end of the line.
+template <class Faults>
+void Scheduler<Faults>::evict_idle() {
+  constexpr int kAtOnce = 1000;
+  for (int i = 0; i < kAtOnce; ++i) {
+    Group* group = idle_groups_.front();
+    if (group == nullptr || saturating_add(group->idle_since, evict_after_) > now_) break;
+    idle_groups_.erase(*group);
+    if (group->bucket && !group->bucket->full(now_)) {
+      group->idle_since = now_;
+      idle_groups_.push_back(*group);
+      continue;
+    }
+    rate_timers_.disarm(group->rate_timer);
+    evicted_ += group->counters;
+    const Ref<GroupName> name = group->name;
+    groups_.erase(name->key());
+  }
+  arm_eviction();
+}
+
+}  // namespace cohort::internal

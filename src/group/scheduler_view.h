@@ -1,0 +1,216 @@
+#pragma once
+
+// Part of Scheduler: what is seen from outside.
+
+#include <algorithm>
+
+#include "group/scheduler.h"
+
+namespace cohort::internal {
+
+// What keeps the group's next waiting task. Where several do, the one that the group's owner can do most about.
+template <class Faults>
+Bound Scheduler<Faults>::bound_of(const Group& group, bool awaited) const {
+  if (group.paused) return Bound::kPaused;
+  if (group.overrunning >= group.limits.max_overrunning) return Bound::kOverrunning;
+  if (group.running >= group.limits.max_concurrency) return Bound::kConcurrency;
+  if (group.bucket && group.bucket->available(now_) == 0) return Bound::kRate;
+  if (!awaited && group.own >= group.limits.max_in_flight) return Bound::kInFlight;
+  if (!awaited && (group.parked >= max_parked_ / 4 || !parked_room())) return Bound::kParked;
+  if (!layer1_free()) return Bound::kGlobal;
+  return Bound::kWorkers;
+}
+
+// Adds the time since the last look to what bound the group then. Of the time in which it was ready, the part with
+// layer 1 full is that layer's.
+template <class Faults>
+void Scheduler<Faults>::note_bound(Group& group) {
+  const Duration passed = now_ - std::exchange(group.bound_since, now_);
+  const Duration bound_now = layer1_bound();
+  const Duration layer1 = bound_now - std::exchange(group.layer1_bound_before, bound_now);
+  const auto blocked = [&](Bound bound) -> Duration& { return group.blocked[static_cast<std::size_t>(bound)]; };
+  if (group.bound == Bound::kWorkers || group.bound == Bound::kGlobal) {
+    blocked(Bound::kGlobal) += layer1;
+    blocked(Bound::kWorkers) += passed - layer1;
+  } else if (group.bound != Bound::kNothing) {
+    blocked(group.bound) += passed;
+  }
+  group.bound = group.waiting == 0 ? Bound::kNothing : bound_of(group, !group.awaited.empty());
+}
+
+template <class Faults>
+ExecutorStats Scheduler<Faults>::stats() const {
+  ExecutorStats stats{.groups = groups_.size(),
+                      .waiting = waiting_,
+                      .running = 0,
+                      .parked = parked_,
+                      .overrunning = overrunning_,
+                      .counters = evicted_};
+  for (const auto& [key, group] : groups_) {
+    stats.counters += group->counters;
+    stats.running += group->running;
+  }
+  return stats;
+}
+
+template <class Faults>
+Result<GroupStats> Scheduler<Faults>::group_stats(std::string_view key, Time now) {
+  EventScope event(*this, now);
+  Group* group = find(key);
+  if (group == nullptr) {
+    return Error{ErrorCode::kNotFound, "group '" + std::string(key) + "' has no tasks and has had none lately", {}};
+  }
+  note_bound(*group);
+  return GroupStats{.group = group->key(),
+                    .waiting = group->waiting,
+                    .running = group->running,
+                    .parked = group->parked,
+                    .in_flight = group->own,
+                    .overrunning = group->overrunning,
+                    .paused = group->paused,
+                    .limits = group->limits,
+                    .counters = group->counters,
+                    .blocked = group->blocked};
+}
+
+template <class Faults>
+std::vector<std::string> Scheduler<Faults>::active_groups() const {
+  std::vector<std::string> keys;
+  for (const auto& [key, group] : groups_) {
+    if (group->present > group->overrunning) keys.emplace_back(key);
+  }
+  std::ranges::sort(keys);
+  return keys;
+}
+
+template <class Faults>
+Duration Scheduler<Faults>::estimated_wait(std::string_view key) const {
+  const Group* group = find(key);
+  if (group == nullptr || group->expected_ns < 0) return Duration(0);
+  const std::uint32_t width = std::min({group->limits.max_concurrency, workers_, global_limit_});
+  const std::uint64_t before = group->waiting + group->running;
+  if (before < width) return Duration(0);
+  return Duration(static_cast<std::int64_t>(group->expected_ns * static_cast<double>(before) / width));
+}
+
+template <class Faults>
+Explanation Scheduler<Faults>::explain(TaskRecord& record, Time now) {
+  EventScope event(*this, now);
+  const std::string who = "task '" + record.task_id() + "'";
+  if (record.is_claimed() || record.group == nullptr) {
+    const std::string body = record.overrunning && record.group != nullptr ? "; its body has not returned yet" : "";
+    return {.bound = Bound::kNothing,
+            .ahead = 0,
+            .holders = {},
+            .text = who + " is settled: " + std::string(to_string(record.status())) + body};
+  }
+  const Group& group = *record.group;
+  Explanation result;
+  switch (record.phase) {
+    case Phase::kDependent:
+      result.bound = Bound::kDependency;
+      result.holders.push_back(record.extras().predecessor->task_id());
+      result.text = who + " follows task '" + result.holders.front() + "', which has not ended";
+      return result;
+    case Phase::kAtDoor:
+      result.bound = Bound::kDoor;
+      result.ahead = count_ahead(group, record);
+      break;
+    case Phase::kWaiting:
+      result.bound = bound_of(group, record.awaited);
+      result.ahead = count_ahead(group, record);
+      break;
+    case Phase::kResuming:
+      result.bound = group.running >= group.limits.max_concurrency ? Bound::kConcurrency
+                     : layer1_free()                               ? Bound::kWorkers
+                                                                   : Bound::kGlobal;
+      break;
+    case Phase::kParked:
+      for (const TaskRef& awaited : record.extras().awaiting->records()) {
+        if (result.holders.size() < 8 && !awaited->is_done()) result.holders.push_back(awaited->task_id());
+      }
+      result.text = who + " is parked: it awaits task '" + result.holders.front() + "'";
+      return result;
+    default: result.text = who + (record.has_begun() ? " is running" : " is about to run"); return result;
+  }
+  result.holders = holders(group, result.bound);
+  result.text = describe(group, result.bound) + "; " + std::to_string(result.ahead) + " ahead";
+  return result;
+}
+
+template <class Faults>
+std::string Scheduler<Faults>::describe(const Group& group, Bound bound) const {
+  const auto of = [](std::uint64_t used, std::uint64_t limit) {
+    return std::to_string(used) + " of " + std::to_string(limit);
+  };
+  const std::string name = "group '" + group.key() + "'";
+  switch (bound) {
+    case Bound::kConcurrency: return name + " runs " + of(group.running, group.limits.max_concurrency);
+    case Bound::kInFlight: return name + " has " + of(group.own, group.limits.max_in_flight) + " in flight";
+    case Bound::kGlobal: return "all groups together run " + of(global_running_, global_limit_);
+    case Bound::kPaused: return name + " is paused";
+    case Bound::kRate: {
+      const Duration next = group.bucket->next_at(now_) - now_;
+      return name + " may start its next in " +
+             std::to_string(std::chrono::ceil<std::chrono::milliseconds>(next).count()) + " ms by its rate";
+    }
+    case Bound::kOverrunning:
+      return name + " has " + of(group.overrunning, group.limits.max_overrunning) + " bodies past their time-out";
+    case Bound::kParked:
+      if (parked_room()) return name + " has " + of(group.parked, max_parked_ / 4) + " tasks parked";
+      return "all groups together have " + of(parked_, max_parked_) + " tasks parked";
+    case Bound::kDoor: return name + " has " + of(group.waiting + group.following, group.limits.max_waiting) + " waiting";
+    default: return name + " may run; every worker is busy";
+  }
+}
+
+// At most eight: the group's own tasks where its own limits bind, else the groups that hold what it lacks.
+template <class Faults>
+std::vector<std::string> Scheduler<Faults>::holders(const Group& group, Bound bound) const {
+  constexpr std::size_t kMost = 8;
+  std::vector<std::string> names;
+  const auto add = [&](const std::string& name) {
+    if (names.size() < kMost && std::ranges::find(names, name) == names.end()) names.push_back(name);
+  };
+  const bool own = bound == Bound::kConcurrency || bound == Bound::kInFlight || bound == Bound::kOverrunning ||
+                   bound == Bound::kParked;
+  const bool others = bound == Bound::kGlobal || bound == Bound::kWorkers;
+  if (!own && !others) return names;
+  for (Turn* turn = turns_.front(); turn != nullptr; turn = IntrusiveList<Turn>::next(*turn)) {
+    const std::uint32_t begun = turn->begun();
+    if (begun == 0) continue;
+    const TaskRecord& current = *turn->tasks[begun - 1];
+    if (current.group == nullptr) continue;
+    if (others) add(current.group->key());
+    if (own && current.group == &group) add(current.task_id());
+  }
+  if (own) {
+    for (TaskRecord* task = group.aside.front(); task != nullptr && names.size() < kMost; task = TaskList::next(*task)) {
+      add(task->task_id());
+    }
+  } else {
+    for (const auto& [key, other] : groups_) {
+      if (names.size() < kMost && other->suspended != 0) add(other->key());
+    }
+  }
+  return names;
+}
+
+// Resumed and awaited tasks go first, then by priority; the every-fourth rule makes this an estimate.
+template <class Faults>
+std::uint64_t Scheduler<Faults>::count_ahead(const Group& group, const TaskRecord& record) const {
+  std::uint64_t ahead = 0;
+  const auto count = [&](const TaskList& list) {
+    for (TaskRecord* task = list.front(); task != nullptr; task = TaskList::next(*task)) {
+      if (task == &record) return false;
+      ++ahead;
+    }
+    return true;
+  };
+  bool more = count(group.resumed) && count(group.awaited);
+  for (const TaskList& queue : group.queues) more = more && count(queue);
+  if (more) count(group.door);
+  return ahead;
+}
+
+}  // namespace cohort::internal

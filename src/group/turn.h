@@ -1,0 +1,94 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include "cohort/base/clock.h"
+#include "cohort/base/internal/intrusive_list.h"
+#include "group/group.h"
+
+namespace cohort::internal {
+
+/// What a worker takes at once: some tasks to run one after the other.
+///
+/// Only one of them runs at a time, so the whole turn needs one permit of layer 1, and the tasks of one group in it
+/// (a segment) one permit of layers 2 and 3. The rest that has not begun can be taken back at any time:
+///
+/// 1. `cursor_` holds the next entry and the end in one word; begin() moves the next, take_back() the end, both by
+///    compare-and-swap. So an entry is either begun by the worker or taken back by the scheduler, never both.
+/// 2. An entry that was cancelled after it was taken is passed over by begin(), because its record is claimed.
+///
+/// Thread-safety: begin() is the worker's; all else is the scheduler's, under its lock.
+struct Turn : ListLinks<Turn> {
+  static constexpr std::uint32_t kMaxTasks = 64;
+  static constexpr Duration kLength = std::chrono::microseconds(20);
+
+  struct Segment {
+    Group* group = nullptr;
+    std::uint32_t first = 0;
+    std::uint32_t count = 0;
+    bool concurrency = false;  ///< Holds a permit of layer 3.
+    bool in_flight = false;    ///< Holds a place of layer 2.
+    double charged_ns = 0;     ///< Charged for it so far, before the weight.
+  };
+
+  /// The next task to run, begun; null when there is none left.
+  TaskRecord* begin(Time now) {
+    for (;;) {
+      std::uint64_t cursor = cursor_.load(std::memory_order_acquire);
+      const auto next = static_cast<std::uint32_t>(cursor);
+      if (next == static_cast<std::uint32_t>(cursor >> 32)) return nullptr;
+      if (!cursor_.compare_exchange_weak(cursor, cursor + 1, std::memory_order_acq_rel)) continue;
+      TaskRecord* record = tasks[next];
+      if (goes_on) return record;
+      if (!record->try_begin()) continue;
+      record->started_at = now;
+      current_started.store(now.time_since_epoch().count(), std::memory_order_relaxed);
+      return record;
+    }
+  }
+
+  /// How many have been begun or passed over.
+  [[nodiscard]] std::uint32_t begun() const {
+    return static_cast<std::uint32_t>(cursor_.load(std::memory_order_acquire));
+  }
+
+  /// Ends the turn after what has begun; returns how many that is.
+  std::uint32_t take_back() {
+    std::uint64_t cursor = cursor_.load(std::memory_order_acquire);
+    for (;;) {
+      const std::uint64_t next = cursor & 0xFFFF'FFFFULL;
+      if (cursor_.compare_exchange_weak(cursor, next | (next << 32), std::memory_order_acq_rel)) {
+        return static_cast<std::uint32_t>(next);
+      }
+    }
+  }
+
+  void reset() {
+    count = segment_count = 0;
+    goes_on = global = false;
+    accrued_ns = 0;
+    cursor_.store(0, std::memory_order_relaxed);
+  }
+  void publish() { cursor_.store(static_cast<std::uint64_t>(count) << 32, std::memory_order_release); }
+
+  [[nodiscard]] bool empty() const { return count == 0; }
+
+  std::uint32_t count = 0;
+  std::uint32_t segment_count = 0;
+  bool goes_on = false;  ///< Its one entry has begun before: a coroutine, or a task that was parked.
+  bool global = false;   ///< Holds a permit of layer 1.
+  bool out = false;      ///< Listed by the scheduler.
+  Time taken_at{};
+  Duration layer1_bound_before{0};  ///< How long layer 1 had been full when it was taken.
+  double accrued_ns = 0;            ///< Charged for the current entry beyond what was expected.
+  std::atomic<Time::rep> current_started{0};
+  std::array<TaskRecord*, kMaxTasks> tasks{};
+  std::array<Segment, kMaxTasks> segments{};
+
+ private:
+  std::atomic<std::uint64_t> cursor_{0};
+};
+
+}  // namespace cohort::internal

@@ -1,0 +1,71 @@
+#include "cohort/task/executor.h"
+
+#include <utility>
+
+#include "cohort/task/internal/executor_access.h"
+
+namespace cohort {
+
+Result<void> Executor::check_key(std::string_view key) {
+  if (key.empty()) return Error{ErrorCode::kInvalid, "the group key is empty", {}};
+  if (key.size() <= kMaxKeyBytes) return {};
+  return Error{ErrorCode::kInvalid,
+               "the group key has " + std::to_string(key.size()) + " bytes; at most " + std::to_string(kMaxKeyBytes) +
+                   " are allowed",
+               {}};
+}
+
+void Executor::set_options(internal::TaskRecord& record, const SubmitOptions& options) {
+  record.priority = options.priority;
+  if (options.queue_timeout || options.run_timeout || options.deadline) record.extras().options = options;
+}
+
+namespace internal {
+
+void ExecutorAccess::cancel(TaskRecord& record) {
+  if (record.executor != nullptr && !record.is_done()) record.executor->cancel_record(record);
+}
+
+void ExecutorAccess::follow(TaskRecord& record, TaskRecord& predecessor) {
+  predecessor.executor->follow_record(record, predecessor);
+}
+
+std::unique_ptr<Error> ExecutorAccess::await(AwaitState& state, std::optional<Time> until) {
+  if (state.satisfied()) return nullptr;
+  TaskRecord* task = current_task();
+  Executor* executor = task != nullptr ? task->executor : state.records().front()->executor;
+  return executor->await(state, until);
+}
+
+Time ExecutorAccess::now(const TaskRecord& record) { return record.executor->clock().now(); }
+
+namespace {
+
+TaskExtras& suspending_task(std::coroutine_handle<> resume_point) {
+  TaskRecord* task = current_task();
+  COHORT_ASSERT(task != nullptr && task->is_coroutine(),
+                "co_await on a handle or a sleep works inside a Task that an Executor runs");
+  task->extras().resume_point = resume_point;
+  return task->extras();
+}
+
+}  // namespace
+
+void request_await(Ref<AwaitState> state, std::coroutine_handle<> resume_point) {
+  suspending_task(resume_point).await_request = std::move(state);
+}
+
+void request_sleep(Duration duration, std::coroutine_handle<> resume_point) {
+  TaskExtras& extras = suspending_task(resume_point);
+  extras.await_request = {};
+  extras.sleep_until = saturating_add(current_task()->executor->clock().now(), duration);
+}
+
+std::unique_ptr<Error> take_await_error() {
+  TaskRecord* task = current_task();
+  TaskExtras* extras = task != nullptr ? task->extras_if_any() : nullptr;
+  return extras != nullptr ? std::move(extras->await_error) : nullptr;
+}
+
+}  // namespace internal
+}  // namespace cohort

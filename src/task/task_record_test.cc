@@ -1,0 +1,103 @@
+#include "cohort/task/internal/task_record.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "cohort/task/internal/await_state.h"
+#include "cohort/task/internal/callable_record.h"
+
+namespace cohort::internal {
+namespace {
+
+auto make_record() {
+  using Body = int (*)();
+  return Ref<CallableRecord<Body>>::adopt(new CallableRecord<Body>("t", [] { return 1; }));
+}
+
+TEST(TaskRecordTest, IsClaimedOnce) {
+  auto record = make_record();
+  EXPECT_TRUE(record->try_claim(TaskStatus::kSuccess));
+  EXPECT_FALSE(record->try_claim(TaskStatus::kCancelled));
+  EXPECT_EQ(record->status(), TaskStatus::kSuccess);
+  EXPECT_FALSE(record->is_done());
+  record->publish(Time(Duration(5)));
+  EXPECT_TRUE(record->is_done());
+  EXPECT_EQ(record->ended_at, Time(Duration(5)));
+}
+
+TEST(TaskRecordTest, OnceBegunItCannotBeClaimedAsWaiting) {
+  auto begun = make_record();
+  EXPECT_TRUE(begun->try_begin());
+  EXPECT_FALSE(begun->try_claim_unbegun(TaskStatus::kCancelled));
+  EXPECT_TRUE(begun->try_claim(TaskStatus::kTimedOutRunning));
+
+  auto cancelled = make_record();
+  EXPECT_TRUE(cancelled->try_claim_unbegun(TaskStatus::kCancelled));
+  EXPECT_FALSE(cancelled->try_begin());
+}
+
+TEST(AwaitStateTest, CallsBackOnceWhenEnoughAreDone) {
+  std::vector<TaskRef> records;
+  for (int i = 0; i < 3; ++i) records.emplace_back(*make_record());
+  int calls = 0;
+  auto state = AwaitState::make(records, 2);
+  state->arm([&] { ++calls; });
+  for (const TaskRef& record : records) {
+    record->try_claim(TaskStatus::kSuccess);
+    record->publish({});
+    EXPECT_EQ(calls, record.get() == records[0].get() ? 0 : 1);
+  }
+  EXPECT_TRUE(state->satisfied());
+}
+
+TEST(AwaitStateTest, CallsBackAtOnceWhenAllAreDoneAlready) {
+  auto record = make_record();
+  record->try_claim(TaskStatus::kSuccess);
+  record->publish({});
+  int calls = 0;
+  AwaitState::make(*record)->arm([&] { ++calls; });
+  AwaitState::make(std::vector<TaskRef>{}, 0)->arm([&] { ++calls; });
+  EXPECT_EQ(calls, 2);
+}
+
+TEST(AwaitStateTest, DisarmedItNeverCalls) {
+  auto record = make_record();
+  int calls = 0;
+  auto state = AwaitState::make(*record);
+  state->arm([&] { ++calls; });
+  state->disarm();
+  record->try_claim(TaskStatus::kSuccess);
+  record->publish({});
+  EXPECT_EQ(calls, 0);
+}
+
+TEST(TaskRecordStressTest, ManyClaimOneWinsAndAllWaitersHear) {
+  for (int round = 0; round < 300; ++round) {
+    auto record = make_record();
+    std::atomic<int> won{0};
+    std::atomic<int> heard{0};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t) {
+      threads.emplace_back([&, t] {
+        auto state = AwaitState::make(*record);
+        state->arm([&] { ++heard; });
+        const bool claimed = t == 0 ? record->try_begin() && record->try_claim(TaskStatus::kSuccess)
+                                    : record->try_claim_unbegun(TaskStatus::kCancelled);
+        if (claimed) {
+          ++won;
+          record->publish({});
+        }
+        if (t == 3) state->disarm();
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(won, 1);
+    EXPECT_GE(heard, 3);
+  }
+}
+
+}  // namespace
+}  // namespace cohort::internal

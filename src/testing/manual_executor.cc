@@ -1,0 +1,454 @@
+#include "cohort/testing/manual_executor.h"
+
+#include <algorithm>
+#include <deque>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "group/scheduler.h"
+#include "testing/baton.h"
+
+namespace cohort {
+
+using internal::Actions;
+using internal::AwaitState;
+using internal::BatonThread;
+using internal::Phase;
+using internal::Ref;
+using internal::Scheduler;
+using internal::TaskRecord;
+using internal::TaskRef;
+using internal::Turn;
+
+// Every method runs on the one thread that has the baton, so nothing here is locked.
+class ManualExecutor::Driver {
+ public:
+  Driver(VirtualClock& clock, GroupExecutorOptions options)
+      : clock_(clock), workers_(options.threads), scheduler_(std::move(options), clock.now()) {}
+
+  ~Driver() {
+    static_cast<void>(shutdown(Duration(0)));
+    while (scheduler_.present() != 0) {
+      const bool progress = run_one() || pass_time(Time::max());
+      COHORT_ASSERT(progress, "every body ends: something still blocks one while its executor is destroyed");
+    }
+  }
+
+  Scheduler<>& scheduler() { return scheduler_; }
+  VirtualClock& clock() { return clock_; }
+  [[nodiscard]] Time now() const { return clock_.now(); }
+
+  bool run_one() {
+    if (!freed_.empty()) {
+      BatonThread* thread = freed_.front();
+      freed_.pop_front();
+      pass_to(*thread, nullptr);
+      return true;
+    }
+    for (Worker& worker : workers_) {
+      if (worker.state != Worker::kLooking) continue;
+      if (!scheduler_.take(worker.turn, now())) {
+        worker.state = Worker::kIdle;
+        apply();
+        continue;
+      }
+      apply();
+      dispatch(worker);
+      return true;
+    }
+    return false;
+  }
+
+  void run() {
+    while (run_one()) {
+    }
+  }
+
+  void run_to(Time end) {
+    run();
+    while (pass_time(end)) run();
+    if (clock_.now() < end) clock_.set(end);
+  }
+
+  // Moves the clock to the next thing that happens by itself, at most to `end`. False when there is none.
+  bool pass_time(Time end) {
+    const Time next = std::min(scheduler_.next_timer().value_or(Time::max()), sleeps_.next().value_or(Time::max()));
+    if (next == Time::max() || next > end) return false;
+    if (next > now()) clock_.set(next);
+    while (Timer* due = sleeps_.pop_due(now())) freed_.push_back(static_cast<Sleep*>(due)->thread);
+    scheduler_.tick(now());
+    apply();
+    return true;
+  }
+
+  // Drives until `reached()`, or `until` has come, or nothing can happen any more.
+  template <class Reached>
+  bool drive(Reached&& reached, Time until) {
+    while (!reached()) {
+      if (run_one()) continue;
+      if (pass_time(until)) continue;
+      if (until != Time::max() && now() < until) clock_.set(until);
+      return reached();
+    }
+    return true;
+  }
+
+  void spend(Duration duration) {
+    BatonThread* thread = current_thread_;
+    COHORT_ASSERT(thread != nullptr, "spend() is for a body that this executor runs");
+    if (Worker* worker = worker_of_[thread]) scheduler_.give_back(worker->turn, now());
+    apply();
+    Sleep sleep;
+    sleep.thread = thread;
+    sleeps_.arm(sleep, saturating_add(now(), duration));
+    yield(*thread);
+  }
+
+  void submit(TaskRecord& record, std::string_view key, Submission submission) {
+    const auto full =
+        submission == Submission::kPaced ? Scheduler<>::FullQueue::kBlock : Scheduler<>::FullQueue::kAsGroupSays;
+    scheduler_.submit(record, key, internal::current_task(), full, now());
+    apply();
+    if (record.phase == Phase::kAtDoor) {
+      const bool inside = drive([&] { return record.phase != Phase::kAtDoor; }, Time::max());
+      COHORT_ASSERT(inside, "a submitter waits for a place in a full queue and nothing is left that could free one");
+    }
+    if (submission == Submission::kRunHere) run_here(record);
+  }
+
+  void follow(TaskRecord& record, TaskRecord& predecessor) {
+    scheduler_.follow(record, predecessor, internal::current_task(), now());
+    apply();
+    if (record.phase != Phase::kDependent) return;
+    auto state = AwaitState::make(predecessor);
+    state->arm([this, follower = TaskRef(record)] {
+      scheduler_.release(*follower, now());
+      apply();
+    });
+  }
+
+  void cancel(TaskRecord& record) {
+    scheduler_.cancel(record, now());
+    apply();
+  }
+
+  std::unique_ptr<Error> await(AwaitState& state, std::optional<Time> until) {
+    TaskRecord* task = internal::current_task();
+    if (task == nullptr) {
+      const bool reached = drive([&] { return state.satisfied(); }, until.value_or(Time::max()));
+      if (!reached && !until) report_deadlock(state);
+      return nullptr;
+    }
+    if (auto error = scheduler_.check_await(*task, state, now())) return error;
+    BatonThread& thread = *current_thread_;
+    Worker& worker = *worker_of_[&thread];
+    task->blocks_thread = true;
+    blocked_[task] = &thread;
+    scheduler_.park(worker.turn, state, until, now());
+    leave(worker);
+    arm(*task, state);
+    yield(thread);
+    blocked_.erase(task);
+    task->blocks_thread = false;
+    state.disarm();
+    return std::move(task->extras().await_error);
+  }
+
+  Result<void> drain(std::string_view key, Duration timeout) {
+    TaskRecord* task = internal::current_task();
+    if (task != nullptr && task->group_key() == key) {
+      return Error{ErrorCode::kConflict,
+                   "task '" + task->task_id() + "' cannot drain its own group '" + std::string(key) + "'", {}};
+    }
+    scheduler_.set_draining(key, true, now());
+    const Time until = saturating_add(now(), timeout);
+    bool drained = false;
+    if (task == nullptr) {
+      drained = drive([&] { return scheduler_.is_drained(key); }, until);
+    } else {
+      while (!(drained = scheduler_.is_drained(key)) && now() < until) {
+        spend(std::min<Duration>(std::chrono::milliseconds(1), until - now()));
+      }
+    }
+    scheduler_.set_draining(key, false, now());
+    apply();
+    if (drained) return {};
+    return Error{ErrorCode::kTimedOut, "group '" + std::string(key) + "' still had work when the time to drain ran out",
+                 {}};
+  }
+
+  Result<void> shutdown(Duration timeout) {
+    if (const TaskRecord* task = internal::current_task()) {
+      return Error{ErrorCode::kConflict, "task '" + task->task_id() + "' cannot shut down the executor that runs it", {}};
+    }
+    scheduler_.close(now());
+    if (drive([&] { return scheduler_.is_drained(); }, saturating_add(now(), timeout))) return {};
+    scheduler_.cancel_all(now());
+    apply();
+    run();
+    return Error{ErrorCode::kTimedOut, "tasks were left when the time to shut down ran out; they have been cancelled",
+                 {}};
+  }
+
+  void apply() {
+    while (scheduler_.has_actions()) {
+      Actions actions = scheduler_.take_actions();
+      for (Actions::Settlement& each : actions.settle) {
+        each.record->error = std::make_unique<Error>(std::move(each.error));
+        if (!each.record->has_begun()) each.record->drop_body();
+        each.record->publish(now());
+      }
+      for (const TaskRef& record : actions.stop) record->request_stop();
+      for (const TaskRef& record : actions.let_go) freed_.push_back(blocked_.at(record.get()));
+      for (int i = 0; i < actions.wake; ++i) wake_worker();
+    }
+  }
+
+  [[nodiscard]] std::string leaks() const {
+    std::string text;
+    const auto add = [&](std::uint64_t count, const char* what) {
+      if (count != 0) text += std::to_string(count) + " " + what + " left; ";
+    };
+    const ExecutorStats stats = scheduler_.stats();
+    add(scheduler_.present(), "tasks");
+    add(stats.waiting, "waiting");
+    add(scheduler_.global_running(), "permits of layer 1");
+    add(stats.running, "permits of layer 3");
+    add(stats.parked, "parked");
+    add(stats.overrunning, "overrunning");
+    add(threads_.busy(), "threads in bodies");
+    add(stats.counters.submitted - stats.counters.settled_total(), "unsettled");
+    return text;
+  }
+
+ private:
+  struct Worker {
+    enum State { kLooking, kIdle, kBusy, kSpare } state = kLooking;
+    Turn turn;
+  };
+  struct Sleep : Timer {
+    BatonThread* thread = nullptr;
+  };
+  struct Workers : std::deque<Worker> {
+    explicit Workers(std::uint32_t& count) : std::deque<Worker>(count == 0 ? 2 : count) {
+      count = static_cast<std::uint32_t>(size());
+    }
+  };
+
+  void wake_worker() {
+    const auto idle = std::ranges::find(workers_, Worker::kIdle, &Worker::state);
+    COHORT_ASSERT(idle != workers_.end(), "the scheduler wakes only workers that are idle");
+    idle->state = Worker::kLooking;
+  }
+
+  // Gives the turn to the thread that its task is parked on, or to a fresh one.
+  void dispatch(Worker& worker) {
+    worker.state = Worker::kBusy;
+    TaskRecord* first = worker.turn.tasks[0];
+    const auto parked = blocked_.find(first);
+    if (worker.turn.goes_on && parked != blocked_.end()) {
+      worker.turn.begin(now());
+      pass_to(*parked->second, &worker);
+      return;
+    }
+    BatonThread& thread = threads_.take();
+    worker_of_[&thread] = &worker;
+    BatonThread* outer = std::exchange(current_thread_, &thread);
+    thread.run([this, &thread] { run_turn(thread); });
+    current_thread_ = outer;
+  }
+
+  void pass_to(BatonThread& thread, Worker* worker) {
+    if (worker != nullptr) worker_of_[&thread] = worker;
+    BatonThread* outer = std::exchange(current_thread_, &thread);
+    thread.go_on();
+    current_thread_ = outer;
+  }
+
+  void yield(BatonThread& thread) {
+    thread.yield();
+    COHORT_ASSERT(current_thread_ == &thread, "whoever has the baton is the current thread");
+  }
+
+  // On a baton thread. It may change workers on the way: a body that parks comes back with another's turn.
+  void run_turn(BatonThread& thread) {
+    while (TaskRecord* record = worker_of_[&thread] != nullptr ? worker_of_[&thread]->turn.begin(now()) : nullptr) {
+      const TaskRef alive(*record);
+      if (!run_body(*record, thread)) return;
+    }
+    Worker& worker = *worker_of_[&thread];
+    scheduler_.finish(worker.turn, now());
+    leave(worker);
+    apply();
+  }
+
+  // False when the turn is no longer this thread's: the task suspended, or was let go.
+  bool run_body(TaskRecord& record, BatonThread& thread) {
+    while (!run_once(record)) {
+      if (suspend(record, *worker_of_[&thread])) {
+        worker_of_[&thread] = nullptr;
+        return false;
+      }
+    }
+    if (record.claimed_by_body) record.publish(now());
+    if (!record.let_go) return true;
+    scheduler_.finish_let_go(record, now());
+    apply();
+    return false;
+  }
+
+  static bool run_once(TaskRecord& record) {
+    if (internal::TaskExtras* extras = record.extras_if_any(); extras != nullptr && extras->await_request) {
+      extras->await_request->disarm();  // What it waited for last; of a when_any some may be open.
+      extras->await_request = {};
+    }
+    internal::CurrentTaskScope current(&record);
+    return record.run();
+  }
+
+  // Does what a coroutine asked for. False when it can go on at once.
+  bool suspend(TaskRecord& record, Worker& worker) {
+    internal::TaskExtras& extras = record.extras();
+    if (!extras.await_request) {
+      scheduler_.sleep(worker.turn, extras.sleep_until, now());
+      leave(worker);
+      apply();
+      return true;
+    }
+    AwaitState& state = *extras.await_request;  // Kept by the record until it asks for the next thing.
+    if (state.satisfied()) return false;
+    extras.await_error = scheduler_.check_await(record, state, now());
+    if (extras.await_error) return false;
+    scheduler_.park(worker.turn, state, std::nullopt, now());
+    leave(worker);
+    arm(record, state);
+    return true;
+  }
+
+  void arm(TaskRecord& record, AwaitState& state) {
+    state.arm([this, awaiter = TaskRef(record), &state] {
+      scheduler_.resume(*awaiter, state, now());
+      apply();
+    });
+    apply();
+  }
+
+  // The worker's turn is over.
+  void leave(Worker& worker) {
+    if (worker.state == Worker::kBusy) worker.state = spare_.count(&worker) != 0 ? Worker::kSpare : Worker::kLooking;
+    for (auto& [thread, of] : worker_of_) {
+      if (of == &worker) of = nullptr;
+    }
+  }
+
+  // On a worker that exists only for this, so that no virtual worker is used up.
+  void run_here(TaskRecord& record) {
+    const auto free = std::ranges::find_if(spare_, [](const auto& each) { return each.second->state == Worker::kSpare; });
+    Worker* worker = nullptr;
+    if (free != spare_.end()) {
+      worker = free->second.get();
+    } else {
+      auto made = std::make_unique<Worker>();
+      worker = made.get();
+      spare_.emplace(worker, std::move(made));
+    }
+    worker->state = Worker::kSpare;
+    if (!scheduler_.take_only(record, worker->turn, now())) return;
+    apply();
+    dispatch(*worker);
+  }
+
+  void report_deadlock(const AwaitState& state) {
+    std::string text = "deadlock in virtual time: nothing is left that could happen, but";
+    for (const TaskRef& record : state.records()) {
+      if (record->is_done()) continue;
+      text += " task '" + record->task_id() + "' of group '" + record->group_key() +
+              "' has not ended (" + scheduler_.explain(*record, now()).text + ");";
+    }
+    internal::assertion_failed("an awaited task ends", text.c_str(), __FILE__, __LINE__);
+  }
+
+  VirtualClock& clock_;
+  Workers workers_;
+  std::unordered_map<const Worker*, std::unique_ptr<Worker>> spare_;
+  Scheduler<> scheduler_;
+  TimerQueue sleeps_;
+  std::deque<BatonThread*> freed_;                           // May go on now.
+  std::unordered_map<TaskRecord*, BatonThread*> blocked_;    // The threads of parked bodies.
+  std::unordered_map<BatonThread*, Worker*> worker_of_;      // Whose turn a thread runs.
+  BatonThread* current_thread_ = nullptr;
+  internal::BatonThreads threads_;
+};
+
+ManualExecutor::ManualExecutor(VirtualClock& clock, GroupExecutorOptions options)
+    : driver_(std::make_unique<Driver>(clock, std::move(options))) {}
+ManualExecutor::~ManualExecutor() = default;
+
+bool ManualExecutor::run_one() { return driver_->run_one(); }
+void ManualExecutor::run() { driver_->run(); }
+void ManualExecutor::advance(Duration duration) { driver_->run_to(driver_->now() + duration); }
+bool ManualExecutor::run_until_idle(Duration limit) {
+  driver_->run();
+  return driver_->drive([this] { return driver_->scheduler().present() == 0; }, driver_->now() + limit);
+}
+void ManualExecutor::spend(Duration duration) { driver_->spend(duration); }
+std::string ManualExecutor::leaks() const { return driver_->leaks(); }
+Clock& ManualExecutor::clock() { return driver_->clock(); }
+
+ResolvedLimits ManualExecutor::resolve(std::string_view group) { return driver_->scheduler().resolve(group); }
+
+Result<void> ManualExecutor::set_limits(std::string_view group, const GroupLimits& limits) {
+  if (auto key = check_key(group); !key) return key;
+  driver_->scheduler().set_limits(group, limits, driver_->now());
+  driver_->apply();
+  return {};
+}
+
+Result<void> ManualExecutor::pause_group(std::string_view group) { return set_paused(group, true); }
+Result<void> ManualExecutor::resume_group(std::string_view group) { return set_paused(group, false); }
+
+Result<void> ManualExecutor::set_paused(std::string_view group, bool paused) {
+  if (auto key = check_key(group); !key) return key;
+  driver_->scheduler().set_paused(group, paused, driver_->now());
+  driver_->apply();
+  return {};
+}
+
+Result<void> ManualExecutor::shutdown_group(std::string_view group) {
+  if (auto key = check_key(group); !key) return key;
+  driver_->scheduler().shutdown_group(group, driver_->now());
+  driver_->apply();
+  return {};
+}
+
+Result<void> ManualExecutor::drain_group(std::string_view group, Duration timeout) {
+  if (auto key = check_key(group); !key) return key;
+  return driver_->drain(group, timeout);
+}
+Result<void> ManualExecutor::shutdown(Duration timeout) { return driver_->shutdown(timeout); }
+
+ExecutorStats ManualExecutor::stats() { return driver_->scheduler().stats(); }
+Result<GroupStats> ManualExecutor::group_stats(std::string_view group) {
+  return driver_->scheduler().group_stats(group, driver_->now());
+}
+std::vector<std::string> ManualExecutor::active_groups() { return driver_->scheduler().active_groups(); }
+Duration ManualExecutor::estimated_wait(std::string_view group) { return driver_->scheduler().estimated_wait(group); }
+
+void ManualExecutor::submit_record(TaskRecord& record, std::string_view group, Submission submission) {
+  record.executor = this;
+  driver_->submit(record, group, submission);
+}
+void ManualExecutor::follow_record(TaskRecord& record, TaskRecord& predecessor) {
+  record.executor = this;
+  driver_->follow(record, predecessor);
+}
+void ManualExecutor::cancel_record(TaskRecord& record) { driver_->cancel(record); }
+std::unique_ptr<Error> ManualExecutor::await(AwaitState& state, std::optional<Time> until) {
+  return driver_->await(state, until);
+}
+Explanation ManualExecutor::explain_record(TaskRecord& record) {
+  return driver_->scheduler().explain(record, driver_->now());
+}
+
+}  // namespace cohort
