@@ -317,7 +317,7 @@ class Storm {
     task.blocks_thread = false;
     if (task.waits_for) {
       task.waits_for->disarm();
-      task.waits_for = {};
+      task.waits_for.reset();
     }
     if (first) {
       task.started = true;
@@ -376,7 +376,7 @@ class Storm {
       for (const TaskRef& each : actions.let_go) {
         auto& task = static_cast<StormTask&>(*each);
         if (task.waits_for) task.waits_for->disarm();
-        task.waits_for = {};
+        task.waits_for.reset();
         task.where = Where::kLetGo;
         let_go_.emplace_back(task);
       }

@@ -215,7 +215,7 @@ void Scheduler<Faults>::release(TaskRecord& record, Time now) {
   Group& group = *record.group;
   group.dependents.erase(record);
   --group.following;
-  record.extras().predecessor = {};
+  record.extras().predecessor.reset();
   enqueue(group, record);
   refresh(group);
 }
@@ -270,7 +270,7 @@ void Scheduler<Faults>::settle_and_forget(TaskRecord& record, Error error) {
 template <class Faults>
 void Scheduler<Faults>::forget(TaskRecord& record) {
   disarm(record);
-  if (TaskExtras* extras = record.extras_if_any()) extras->predecessor = {};
+  if (TaskExtras* extras = record.extras_if_any()) extras->predecessor.reset();
   record.phase = Phase::kForgotten;
   record.turn = nullptr;
   --record.group->present;

@@ -57,7 +57,7 @@ void request_await(Ref<AwaitState> state, std::coroutine_handle<> resume_point) 
 
 void request_sleep(Duration duration, std::coroutine_handle<> resume_point) {
   TaskExtras& extras = suspending_task(resume_point);
-  extras.await_request = {};
+  extras.await_request.reset();
   extras.sleep_until = saturating_add(current_task()->executor->clock().now(), duration);
 }
 

@@ -301,7 +301,7 @@ class ManualExecutor::Driver {
   static bool run_once(TaskRecord& record) {
     if (internal::TaskExtras* extras = record.extras_if_any(); extras != nullptr && extras->await_request) {
       extras->await_request->disarm();  // What it waited for last; of a when_any some may be open.
-      extras->await_request = {};
+      extras->await_request.reset();
     }
     internal::CurrentTaskScope current(&record);
     return record.run();

@@ -150,7 +150,7 @@ class CallableRecord final : public ResultRecord<BodyValue<F>> {
     next.resume();
     if (!coroutine_.coroutine().done()) return false;
     this->end_with_outcome_of([this]() -> decltype(auto) { return coroutine_.coroutine().promise().result(); });
-    coroutine_ = {};
+    coroutine_ = Coroutine();
     return true;
   }
 

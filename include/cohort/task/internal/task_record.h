@@ -37,12 +37,19 @@ class Ref {
     if (object_ != nullptr) object_->ref();
   }
   Ref(Ref&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
-  Ref& operator=(Ref other) noexcept {
+  Ref& operator=(const Ref& other) {
+    Ref copy(other);
+    std::swap(object_, copy.object_);
+    return *this;
+  }
+  Ref& operator=(Ref&& other) noexcept {
     std::swap(object_, other.object_);
     return *this;
   }
-  ~Ref() {
-    if (object_ != nullptr) object_->unref();
+  ~Ref() { reset(); }
+
+  void reset() {
+    if (object_ != nullptr) std::exchange(object_, nullptr)->unref();
   }
 
   /// Takes over the reference that a new object is born with.
