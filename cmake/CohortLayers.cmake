@@ -15,9 +15,7 @@ add_library(cohort_warnings INTERFACE)
 target_compile_options(cohort_warnings INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor -Wold-style-cast -Wundef
   $<$<BOOL:${COHORT_WERROR}>:-Werror>
-  $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>
-  # __int128 keeps fixed-point time exact; every compiler that Cohort supports has it.
-  $<$<CXX_COMPILER_ID:GNU>:-Wno-pedantic>)
+  $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>)
 
 function(cohort_library name)
   add_library(cohort_${name})

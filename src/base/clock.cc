@@ -6,6 +6,7 @@
 #include <fstream>
 #include <string>
 
+#include "cohort/base/internal/int128.h"
 #include "cohort/base/mutex.h"
 
 #if defined(__x86_64__)
@@ -74,11 +75,11 @@ class TscClock final : public Clock {
   };
 
   static std::uint64_t rate(Duration time, std::uint64_t ticks) {
-    return static_cast<std::uint64_t>((static_cast<__uint128_t>(time.count()) << 32) / ticks);
+    return static_cast<std::uint64_t>((static_cast<internal::Uint128>(time.count()) << 32) / ticks);
   }
 
   static Time at_line(const Line& line, std::uint64_t since) {
-    const auto elapsed = static_cast<std::int64_t>((static_cast<__uint128_t>(since) * line.scale) >> 32);
+    const auto elapsed = static_cast<std::int64_t>((static_cast<internal::Uint128>(since) * line.scale) >> 32);
     return Time(Duration(line.nanoseconds + elapsed));
   }
 

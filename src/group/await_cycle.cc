@@ -98,4 +98,10 @@ std::vector<const TaskRecord*> find_await_cycle(const TaskRecord& awaiter, const
   return path;
 }
 
+bool depends_on(const TaskRecord& waiter, const TaskRecord& target) {
+  const Wait wait = wait_of(waiter);
+  const Search search(target, wait);
+  return !search.gave_up() && !search.satisfiable(wait);
+}
+
 }  // namespace cohort::internal

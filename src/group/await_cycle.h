@@ -14,4 +14,7 @@ namespace cohort::internal {
 /// A search of more than 100,000 tasks is given up as "no cycle".
 std::vector<const TaskRecord*> find_await_cycle(const TaskRecord& awaiter, const AwaitState& state);
 
+/// Whether `waiter`, parked or following another task, cannot end before `target` has.
+bool depends_on(const TaskRecord& waiter, const TaskRecord& target);
+
 }  // namespace cohort::internal

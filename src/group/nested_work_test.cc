@@ -263,6 +263,18 @@ TEST_F(NestedWorkTest, ASuspendedCoroutineKeepsItsPermitsAParkedOneDoesNot) {
   EXPECT_FALSE(parked.is_done());
 }
 
+TEST_F(NestedWorkTest, ATimedAwaitInsideATaskGivesUpAndResumes) {
+  make_world({.threads = 2});
+  std::vector<bool> got;
+  auto outer = executor().submit("a", "outer", [&] {
+    auto slow = executor().submit("b", "slow", [&] { executor().spend(10ms); });
+    got.push_back(slow.await_for(4ms).has_value());
+    got.push_back(slow.await_for(20ms).has_value());
+  });
+  EXPECT_TRUE(outer.await().ok());
+  EXPECT_EQ(got, (std::vector{false, true}));
+}
+
 TEST_F(NestedWorkTest, AScopeCancelsItsChildren) {
   make_world({.threads = 4});
   std::vector<TaskStatus> ends;

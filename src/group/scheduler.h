@@ -127,14 +127,16 @@ class Scheduler {
   void set_limits(std::string_view key, const GroupLimits& limits, Time now);
   void set_paused(std::string_view key, bool paused, Time now);
   void shutdown_group(std::string_view key, Time now);
-  void set_draining(std::string_view key, bool draining, Time now);
+  /// kConflict when `from`, the task that asks, is one the group waits for.
+  Result<void> begin_drain(std::string_view key, const TaskRecord* from, Time now);
+  void end_drain(std::string_view key, Time now);
   /// Nothing of it waits, runs or is parked.
   [[nodiscard]] bool is_drained(std::string_view key) const;
   /// From now on only tasks may submit.
   void close(Time now);
+  /// From now on nobody may; what waits is cancelled, what runs is asked to stop.
   void cancel_all(Time now);
   [[nodiscard]] bool is_drained() const;
-  [[nodiscard]] bool is_closed() const { return closed_; }
 
   // Seen from outside.
   [[nodiscard]] std::uint64_t present() const { return present_; }
@@ -239,7 +241,6 @@ class Scheduler {
   // scheduler_ends.h
   void cancel_waiting(Group& group, const std::string& reason);
   void stop_running(Group& group);
-  void stop_all_running();
 
   // scheduler_view.h
   [[nodiscard]] Bound bound_of(const Group& group, bool awaited) const;
@@ -258,7 +259,8 @@ class Scheduler {
 
   std::unordered_map<std::string_view, std::unique_ptr<Group>> groups_;  // The key is the group's own.
   TaskCounters evicted_;
-  bool closed_ = false;
+  bool closed_ = false;  // To the outside.
+  bool ended_ = false;   // To all.
 
   // Layer 1, and the totals.
   std::uint32_t global_running_ = 0;

@@ -111,11 +111,32 @@ void Scheduler<Faults>::stop_running(Group& group) {
 }
 
 template <class Faults>
-void Scheduler<Faults>::set_draining(std::string_view key, bool draining, Time now) {
+Result<void> Scheduler<Faults>::begin_drain(std::string_view key, const TaskRecord* from, Time now) {
+  EventScope event(*this, now);
+  Group* group = find(key);
+  if (group == nullptr) return {};
+  bool waits_for_itself = from != nullptr && from->group == group;
+  for (const TaskList* list : {&group->aside, &group->dependents}) {
+    for (TaskRecord* task = list->front(); task != nullptr && from != nullptr; task = TaskList::next(*task)) {
+      waits_for_itself = waits_for_itself || depends_on(*task, *from);
+    }
+  }
+  if (waits_for_itself) {
+    return Error{ErrorCode::kConflict,
+                 "task '" + from->task_id() + "' cannot drain group '" + group->key() + "', which waits for that task",
+                 {}};
+  }
+  group->draining = true;
+  refresh(*group);
+  return {};
+}
+
+template <class Faults>
+void Scheduler<Faults>::end_drain(std::string_view key, Time now) {
   EventScope event(*this, now);
   Group* group = find(key);
   if (group == nullptr) return;
-  group->draining = draining;
+  group->draining = false;
   refresh(*group);
 }
 
@@ -139,6 +160,7 @@ void Scheduler<Faults>::close(Time now) {
 template <class Faults>
 void Scheduler<Faults>::cancel_all(Time now) {
   EventScope event(*this, now);
+  closed_ = ended_ = true;
   for (auto& [key, group] : groups_) {
     cancel_waiting(*group, "the executor was shut down");
     stop_running(*group);

@@ -30,6 +30,7 @@ void Scheduler<Faults>::refresh(Group& group) {
       (permit && !group.resumed.empty()) || (start && !group.awaited.empty()),
       start && has_unawaited && may_start_unawaited(group, false),
   };
+  if (group.waiting == 0) group.keeps_place = false;
   const bool was_ready = group.is_ready();
   const bool will_be_ready = wanted[0] || wanted[1] || wanted[2];
   if (!was_ready && will_be_ready) on_ready(group);

@@ -131,7 +131,7 @@ class Storm {
         if (random_.chance(0.2)) scheduler_.shutdown_group(key(some_group()), now_);
         break;
       case 9:
-        if (random_.chance(0.2)) scheduler_.set_draining(key(some_group()), random_.chance(0.5), now_);
+        if (random_.chance(0.2)) drain(some_group(), random_.chance(0.5));
         break;
       case 10:
         if (StormTask* task = some_task()) static_cast<void>(scheduler_.explain(*task, now_));
@@ -205,6 +205,11 @@ class Storm {
   void pause(int group, bool paused) {
     models_[static_cast<std::size_t>(group)].paused = paused;
     scheduler_.set_paused(key(group), paused, now_);
+  }
+
+  void drain(int group, bool begin) {
+    if (!begin) return scheduler_.end_drain(key(group), now_);
+    if (!scheduler_.begin_drain(key(group), nullptr, now_)) broken_ = "a drain from outside was refused";
   }
 
   void pass_time(Duration duration) {
@@ -485,7 +490,7 @@ class Storm {
   void finish() {
     for (int g = 0; g < kGroups; ++g) {
       pause(g, false);
-      scheduler_.set_draining(key(g), false, now_);
+      scheduler_.end_drain(key(g), now_);
     }
     for (int i = 0; i < 100'000 && broken_.empty() && scheduler_.present() != 0; ++i) {
       for (Worker& worker : workers_) step_worker(worker);

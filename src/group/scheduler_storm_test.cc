@@ -17,7 +17,7 @@ TEST(SchedulerStormTest, NoRuleIsBroken) {
   const std::uint64_t first = from_environment("COHORT_SEED", 1);
   const std::uint64_t count = std::getenv("COHORT_SEED") != nullptr ? 1 : from_environment("COHORT_STORMS", 4000);
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
-    ASSERT_EQ(run_storm<NoFaults>(seed), "") << "replay with COHORT_SEED=" << seed;
+    ASSERT_EQ(run_storm<NoFaults>(seed), "") << "replay with ./dev sim " << seed;
   }
 }
 

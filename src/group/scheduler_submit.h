@@ -79,7 +79,7 @@ bool Scheduler<Faults>::refuse(TaskRecord& record, std::string_view key, TaskRec
     reject(record, nullptr, TaskStatus::kRejected, {ErrorCode::kInvalid, problem, {}});
     return true;
   }
-  if (closed_ && submitter == nullptr) {
+  if (ended_ || (closed_ && submitter == nullptr)) {
     ++evicted_.submitted;
     record.set_group_name(Ref<GroupName>::adopt(new GroupName(key)));
     reject(record, nullptr, TaskStatus::kRejected,

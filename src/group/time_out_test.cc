@@ -215,6 +215,25 @@ TEST_F(TimeOutTest, DrainingOrShuttingDownFromInsideIsAnError) {
   EXPECT_TRUE(inside.await().ok());
 }
 
+TEST_F(TimeOutTest, DrainingAGroupThatAwaitsTheDrainerIsAnErrorToo) {
+  make_world({.threads = 2});
+  auto outer = executor().submit("a", "outer", [&] {
+    auto inner = executor().submit("b", "inner", [&] { return executor().drain_group("a", 1s).error().code; });
+    return inner.then([](ErrorCode code) { return code; }).await().value;
+  });
+  EXPECT_EQ(outer.await().value, ErrorCode::kConflict);
+}
+
+TEST_F(TimeOutTest, AfterACancellingShutdownNotEvenTasksMaySubmit) {
+  make_world();
+  auto deaf = executor().submit("a", "deaf", [&] {
+    executor().spend(20ms);
+    return executor().submit("b", "late", [] {}).await().status;
+  });
+  EXPECT_EQ(executor().shutdown(10ms).error().code, ErrorCode::kTimedOut);
+  EXPECT_EQ(deaf.await().value, TaskStatus::kRejected);
+}
+
 TEST_F(TimeOutTest, ShutdownLetsTheRestFinishThenRefuses) {
   make_world();
   auto running = executor().submit("a", "1", [&] {

@@ -157,11 +157,7 @@ class ManualExecutor::Driver {
 
   Result<void> drain(std::string_view key, Duration timeout) {
     TaskRecord* task = internal::current_task();
-    if (task != nullptr && task->group_key() == key) {
-      return Error{ErrorCode::kConflict,
-                   "task '" + task->task_id() + "' cannot drain its own group '" + std::string(key) + "'", {}};
-    }
-    scheduler_.set_draining(key, true, now());
+    if (auto begun = scheduler_.begin_drain(key, task, now()); !begun) return begun;
     const Time until = saturating_add(now(), timeout);
     bool drained = false;
     if (task == nullptr) {
@@ -171,7 +167,7 @@ class ManualExecutor::Driver {
         spend(std::min<Duration>(std::chrono::milliseconds(1), until - now()));
       }
     }
-    scheduler_.set_draining(key, false, now());
+    scheduler_.end_drain(key, now());
     apply();
     if (drained) return {};
     return Error{ErrorCode::kTimedOut, "group '" + std::string(key) + "' still had work when the time to drain ran out",

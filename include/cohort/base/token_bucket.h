@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "cohort/base/clock.h"
+#include "cohort/base/internal/int128.h"
 
 namespace cohort {
 
@@ -39,7 +40,7 @@ class TokenBucket {
  private:
   // The bucket is kept as the time at which it was (or would have been) empty: `now - empty_at_` is what flowed in
   // since. One token is `period / count`, counted in 1/count nanoseconds so that the division leaves no remainder.
-  using Units = __int128;
+  using Units = internal::Int128;
   [[nodiscard]] Units units(Time time) const { return Units{time.time_since_epoch().count()} * count_; }
   [[nodiscard]] Time at(Units units) const;
 

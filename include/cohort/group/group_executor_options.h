@@ -15,8 +15,7 @@ namespace cohort {
 /// How an executor of groups is set up.
 ///
 /// A group's limits are resolved field by field on its first use: `groups`, then `resolver`, then `defaults`, then the
-/// built-in value. A resolver that throws counts as one that says nothing. It is called with no lock of a caller held,
-/// and must not call the executor.
+/// built-in value. A resolver that throws counts as one that says nothing. It must be quick, and not call the executor.
 struct GroupExecutorOptions {
   std::unordered_map<std::string, GroupLimits> groups = {};
   Function<GroupLimits(std::string_view key)> resolver = {};
