@@ -12,13 +12,12 @@ using namespace std::chrono_literals;
 
 int main() {
   cohort::VirtualClock clock;
-  cohort::ManualExecutor executor(
-      clock, {.groups = {{"db-write", {.max_concurrency = 2}}},
-              .resolver = [](std::string_view key) -> cohort::GroupLimits {
-                return {.max_concurrency = key.starts_with("vip:") ? 4U : 1U};
-              },
-              .global_max_in_flight = 256,
-              .threads = 8});
+  cohort::ManualExecutor executor(clock, {.groups = {{"db-write", {.max_concurrency = 2}}},
+                                          .resolver = [](std::string_view key) -> cohort::GroupLimits {
+                                            return {.max_concurrency = key.starts_with("vip:") ? 4U : 1U};
+                                          },
+                                          .global_max_in_flight = 256,
+                                          .threads = 8});
 
   std::vector<cohort::GroupTask<int>> tasks;
   for (const std::string group : {"vip:alice", "bob", "db-write"}) {

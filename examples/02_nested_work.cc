@@ -11,9 +11,8 @@ using namespace std::chrono_literals;
 
 int main() {
   cohort::VirtualClock clock;
-  cohort::ManualExecutor executor(clock, {.defaults = {.max_concurrency = 1, .max_in_flight = 1},
-                                          .global_max_in_flight = 1,
-                                          .threads = 1});
+  cohort::ManualExecutor executor(
+      clock, {.defaults = {.max_concurrency = 1, .max_in_flight = 1}, .global_max_in_flight = 1, .threads = 1});
 
   auto page = executor.submit("pages", "home", [&executor] {
     auto price = executor.submit("pages", "price", [] { return 12; });

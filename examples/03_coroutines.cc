@@ -25,8 +25,10 @@ int main() {
   const auto start = clock.now();
 
   std::vector<cohort::TaskHandle<int>> polls;
+  polls.reserve(1000);
   for (int i = 0; i < 1000; ++i) {
-    polls.push_back(executor.submit("device-" + std::to_string(i % 10), "poll", [i] { return poll_until_ready(i % 5); }));
+    polls.push_back(
+        executor.submit("device-" + std::to_string(i % 10), "poll", [i] { return poll_until_ready(i % 5); }));
   }
   auto sum = executor.submit("report", "sum", [polls]() -> cohort::Task<int> {
     int total = 0;

@@ -1,6 +1,6 @@
 // Groups at work, to watch in a terminal: each lane is a group with what it runs, what waits and what is done. After
-// three seconds one of them floods the executor; the others go on as if nothing had happened. At the end the same twelve
-// seconds are played again without the flood, and compared.
+// three seconds one of them floods the executor; the others go on as if nothing had happened. At the end the same
+// twelve seconds are played again without the flood, and compared.
 //
 // The scheduler is the real one, in virtual time that is paced to the wall clock. When the output is no terminal, or
 // with --fast, it does not wait.
@@ -10,8 +10,10 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "cohort/base/histogram.h"
@@ -103,7 +105,8 @@ class Lanes {
     const cohort::ExecutorStats all = executor_.stats();
     line("all groups together: " + std::to_string(all.running) + " running of at most 16, " +
          std::to_string(all.waiting) + " waiting");
-    line(flooded_ ? "'noisy' put 1500 tasks in line at 3.0 s; look who minds" : "a quiet start; 'noisy' comes at 3.0 s");
+    line(flooded_ ? "'noisy' put 1500 tasks in line at 3.0 s; look who minds"
+                  : "a quiet start; 'noisy' comes at 3.0 s");
     std::fflush(stdout);
   }
 
@@ -163,6 +166,13 @@ void compare(const Lanes& flooded, const Lanes& calm) {
                      : "\nsomebody else waited for 'noisy': that should not be.");
 }
 
+// Whoever leaves early gets his cursor back.
+void on_interrupt(int /*signal*/) {
+  constexpr std::string_view kShowCursor = "\033[?25h\n";
+  static_cast<void>(!write(STDOUT_FILENO, kShowCursor.data(), kShowCursor.size()));
+  _exit(130);
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -174,6 +184,7 @@ int main(int count, char** arguments) {
     }
     live = false;
   }
+  if (live) std::signal(SIGINT, on_interrupt);
   Lanes flooded(true, live ? Lanes::Show::kLive : Lanes::Show::kLastFrame);
   flooded.run();
   Lanes calm(false, Lanes::Show::kNothing);

@@ -18,6 +18,19 @@ std::string names(const IntrusiveList<Item>& list) {
   return text;
 }
 
+TEST(IntrusiveListTest, PutsInBeforeAnother) {
+  Item a('a');
+  Item b('b');
+  Item c('c');
+  IntrusiveList<Item> list;
+  list.push_back(c);
+  list.insert_before(c, a);
+  list.insert_before(c, b);
+  EXPECT_EQ(names(list), "abc");
+  list.erase(b);
+  EXPECT_EQ(names(list), "ac");
+}
+
 TEST(IntrusiveListTest, PutsInAtBothEndsAndTakesOutAnywhere) {
   Item a('a');
   Item b('b');

@@ -17,9 +17,7 @@ bool TokenBucket::try_take(Time now) {
   return true;
 }
 
-void TokenBucket::put_back(Time now) {
-  empty_at_ = std::max(empty_at_ - per_token_, units(now) - per_token_ * burst_);
-}
+void TokenBucket::put_back(Time now) { empty_at_ = std::max(empty_at_ - per_token_, units(now) - per_token_ * burst_); }
 
 std::uint64_t TokenBucket::available(Time now) const {
   const Units flowed = units(now) - empty_at_;

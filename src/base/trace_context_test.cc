@@ -17,8 +17,9 @@ TEST(TraceContextTest, ReadsAndWritesTheHeader) {
 
 TEST(TraceContextTest, RefusesWhatIsMalformed) {
   for (const std::string& bad :
-       {std::string(), kGood.substr(1), kGood + "-x", "ff" + kGood.substr(2), "00-" + std::string(32, '0') + kGood.substr(35),
-        kGood.substr(0, 36) + std::string(16, '0') + "-01", "00_" + kGood.substr(3), "0G" + kGood.substr(2),
+       {std::string(), kGood.substr(1), kGood + "-x", "ff" + kGood.substr(2),
+        "00-" + std::string(32, '0') + kGood.substr(35), kGood.substr(0, 36) + std::string(16, '0') + "-01",
+        "00_" + kGood.substr(3), "0G" + kGood.substr(2),
         std::string("00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01")}) {
     EXPECT_FALSE(TraceContext::parse(bad)) << bad;
   }

@@ -17,7 +17,7 @@ Wait wait_of(const TaskRecord& record) {
   const TaskExtras* extras = record.extras_if_any();
   if (extras == nullptr) return {};
   if (record.phase == Phase::kDependent) return {std::span(&extras->predecessor, 1), 1};
-  if (extras->awaiting == nullptr) return {};
+  if (extras->awaiting == nullptr || extras->wake.armed()) return {};  // A timed wait ends by itself.
   return {extras->awaiting->records(), extras->awaiting->need()};
 }
 
@@ -50,8 +50,8 @@ class Search {
   }
 
   [[nodiscard]] const TaskRecord* stuck_one_of(Wait wait) const {
-    const auto stuck = std::ranges::find_if(
-        wait.records, [&](const TaskRef& each) { return !each->is_done() && !can_end(*each); });
+    const auto stuck =
+        std::ranges::find_if(wait.records, [&](const TaskRef& each) { return !each->is_done() && !can_end(*each); });
     return stuck == wait.records.end() ? nullptr : stuck->get();
   }
 
@@ -82,7 +82,9 @@ class Search {
 
 std::vector<const TaskRecord*> find_await_cycle(const TaskRecord& awaiter, const AwaitState& state) {
   // Nearly always the awaited tasks wait for nothing themselves, and there is nothing to search.
-  const auto plain = [&](const TaskRef& each) { return each.get() != &awaiter && wait_of(*each).need == 0; };
+  const auto plain = [&](const TaskRef& each) {
+    return each->executor != awaiter.executor || (each.get() != &awaiter && wait_of(*each).need == 0);
+  };
   if (std::ranges::all_of(state.records(), plain)) return {};
 
   const Wait wait{state.records(), state.need()};
@@ -96,12 +98,6 @@ std::vector<const TaskRecord*> find_await_cycle(const TaskRecord& awaiter, const
     next = search.stuck_one_of(wait_of(*next));
   }
   return path;
-}
-
-bool depends_on(const TaskRecord& waiter, const TaskRecord& target) {
-  const Wait wait = wait_of(waiter);
-  const Search search(target, wait);
-  return !search.gave_up() && !search.satisfiable(wait);
 }
 
 }  // namespace cohort::internal

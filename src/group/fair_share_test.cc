@@ -128,6 +128,32 @@ TEST_F(FairShareTest, WhenLayerOneBindsHoldingItIsWhatCounts) {
   executor().run_until_idle();
 }
 
+TEST_F(FairShareTest, HeavyGroupsTakeTurnsToo) {
+  make_world({.defaults = {.max_concurrency = kUnlimited, .weight = 10'000.0}, .threads = 1});
+  for (int i = 0; i < 2000; ++i) submit("many", 10us);
+  executor().advance(1ms);
+  const Time asked = now();
+  auto single = submit("single", 10us);
+  EXPECT_LE(single.await().started_at - asked, 2 * Turn::kLength);
+}
+
+TEST_F(FairShareTest, AGroupThatSubmitsItsNextTaskWhileItRunsIsNotChargedTwice) {
+  make_world({.threads = 1});
+  int turn = 0;
+  std::function<void(const std::string&)> next = [&](const std::string& group) {
+    executor().submit(group, "t", [&, group] {
+      if (busy) next(group);
+      executor().spend(++turn % 2 == 0 ? 20ms : 100us);
+    });
+  };
+  next("closed");
+  for (int i = 0; i < 3; ++i) next("backlog");
+  executor().advance(10s);
+  EXPECT_NEAR(thread_seconds("closed"), 5.0, 0.1);
+  busy = false;
+  executor().run_until_idle();
+}
+
 TEST_F(FairShareTest, IdlenessEarnsNothing) {
   make_world({.defaults = {.max_concurrency = kUnlimited}, .threads = 1});
   submit("idle", 1ms);
@@ -153,9 +179,8 @@ TEST_F(FairShareTest, RunningLittleWhileOthersRunMuchEarnsNothingEither) {
 }
 
 TEST_F(FairShareTest, ANewcomerDoesNotInheritTheArrearsOfALimitedGroup) {
-  make_world({.groups = {{"limited", {.max_concurrency = 1}}},
-              .defaults = {.max_concurrency = kUnlimited},
-              .threads = 8});
+  make_world(
+      {.groups = {{"limited", {.max_concurrency = 1}}}, .defaults = {.max_concurrency = kUnlimited}, .threads = 8});
   keep_busy("limited", 1ms);
   keep_busy("old", 1ms, 30);
   executor().advance(1s);

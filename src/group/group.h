@@ -37,9 +37,7 @@ struct Group : ListLinks<Group> {
 
   [[nodiscard]] const std::string& key() const { return name->key(); }
   [[nodiscard]] bool has_unawaited() const { return !queues[0].empty() || !queues[1].empty() || !queues[2].empty(); }
-  [[nodiscard]] bool is_ready() const {
-    return hooks[0].place >= 0 || hooks[1].place >= 0 || hooks[2].place >= 0;
-  }
+  [[nodiscard]] bool is_ready() const { return hooks[0].place >= 0 || hooks[1].place >= 0 || hooks[2].place >= 0; }
   Ref<GroupName> name;
   ResolvedLimits limits;
   std::optional<TokenBucket> bucket;
@@ -64,7 +62,8 @@ struct Group : ListLinks<Group> {
   std::uint32_t overrunning = 0;  ///< Settled by a time-out, body not back.
 
   bool paused = false;
-  bool draining = false;
+  std::uint32_t drains = 0;         ///< How many wait for it to be empty.
+  std::uint32_t last_sequence = 0;  ///< Of the last task that was queued.
   bool idle_listed = false;
   std::uint64_t last_take = 0;       ///< The take that last took from it,
   Turn* last_turn = nullptr;         ///< the turn that got it, while that is out,
@@ -72,10 +71,11 @@ struct Group : ListLinks<Group> {
   std::uint8_t urgent_in_a_row = 0;  ///< Resumed or awaited tasks since the last unawaited one.
 
   // Its share; see scheduler_share.h.
-  double served = 0;        ///< Time charged, over the weight, in nanoseconds.
-  double expected_ns = -1;  ///< Moving average of one task's thread time; below 0: unknown.
-  std::uint32_t charged = 0;  ///< Things it is being charged for right now.
-  bool keeps_place = false;   ///< It left the ready sets only because its layer 3 is full.
+  double served = 0;              ///< Time charged, over the weight, in nanoseconds.
+  double expected_ns = -1;        ///< Moving average of one task's thread time; below 0: unknown.
+  double expected_whole_ns = -1;  ///< The same from its start to its end.
+  std::uint32_t charged = 0;      ///< Things it is being charged for right now.
+  bool keeps_place = false;       ///< It left the ready sets only because its layer 3 is full.
   struct Holding {
     double expected_ns = 0;  ///< Moving average of the cost of one suspension.
     double due_ns = 0;       ///< What its suspended tasks have cost so far,
@@ -84,6 +84,7 @@ struct Group : ListLinks<Group> {
     Duration layer1_bound_before{0};
   } holding;  ///< Only where layer 1 is limited.
   Time inactive_since{};
+  Time no_demand_since{};  ///< When it left the ready sets.
   std::array<ReadyHook, kReadyKinds> hooks;
 
   // What is seen from outside.

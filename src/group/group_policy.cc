@@ -33,7 +33,7 @@ ResolvedLimits corrected(const GroupLimits& limits) {
   const double weight = limits.weight.value_or(1.0);
   result.weight = weight > 0 ? std::clamp(weight, 1e-6, 1e6) : 1.0;
   result.overflow = limits.overflow.value_or(result.overflow);
-  result.rate = limits.rate;
+  if (limits.rate && limits.rate->count != kUnlimited) result.rate = limits.rate;
   return result;
 }
 
@@ -57,7 +57,7 @@ GroupPolicy::Resolved GroupPolicy::resolve(std::string_view key) {
   const std::string name(key);
   if (const auto change = changes_.find(name); change != changes_.end()) {
     limits = change->second.limits;
-    resolved.paused = change->second.paused;
+    resolved.paused = change->second.paused || change->second.stopped;
   }
   if (const auto group = groups_.find(name); group != groups_.end()) fall_back(limits, group->second);
   fall_back(limits, ask_resolver(key));
@@ -70,8 +70,8 @@ void GroupPolicy::change(std::string_view key, const GroupLimits& limits) {
   Change& change = changes_[std::string(key)];
   GroupLimits merged = limits;
   if (merged.max_concurrency) {
-    change.paused = *merged.max_concurrency == 0;
-    if (change.paused) merged.max_concurrency.reset();
+    change.stopped = *merged.max_concurrency == 0;
+    if (change.stopped) merged.max_concurrency.reset();
   }
   fall_back(merged, change.limits);
   change.limits = merged;
@@ -82,6 +82,26 @@ void GroupPolicy::set_paused(std::string_view key, bool paused) {
   Change& change = changes_[name];
   change.paused = paused;
   if (change == Change{}) changes_.erase(name);  // Keys that came and went cost nothing.
+}
+
+bool GroupPolicy::is_paused(std::string_view key) const {
+  const auto change = changes_.find(std::string(key));
+  return change != changes_.end() && (change->second.paused || change->second.stopped);
+}
+
+ResolvedLimits changed(const ResolvedLimits& limits, const GroupLimits& change) {
+  GroupLimits merged = change;
+  if (merged.max_concurrency == 0U) merged.max_concurrency.reset();
+  const bool overrunning_follows = limits.max_overrunning == limits.max_concurrency;
+  fall_back(merged, {.max_concurrency = limits.max_concurrency,
+                     .max_in_flight = limits.max_in_flight,
+                     .max_waiting = limits.max_waiting,
+                     .weight = limits.weight,
+                     .overflow = limits.overflow,
+                     .rate = limits.rate,
+                     .max_overrunning = {}});
+  if (!merged.max_overrunning && !overrunning_follows) merged.max_overrunning = limits.max_overrunning;
+  return corrected(merged);
 }
 
 }  // namespace cohort::internal

@@ -22,14 +22,17 @@ class GroupPolicy {
   };
   [[nodiscard]] Resolved resolve(std::string_view key);
 
-  /// Sets the fields that are set; a max_concurrency of 0 pauses instead.
+  /// Keeps the fields that are set; a max_concurrency of 0 stops the group until there is another.
   void change(std::string_view key, const GroupLimits& limits);
   void set_paused(std::string_view key, bool paused);
+  /// By set_paused or by a max_concurrency of 0.
+  [[nodiscard]] bool is_paused(std::string_view key) const;
 
  private:
   struct Change {
     GroupLimits limits;
     bool paused = false;
+    bool stopped = false;  ///< By a max_concurrency of 0.
     friend bool operator==(const Change&, const Change&) = default;
   };
   [[nodiscard]] GroupLimits ask_resolver(std::string_view key);
@@ -39,5 +42,9 @@ class GroupPolicy {
   GroupLimits defaults_;
   std::unordered_map<std::string, Change> changes_;
 };
+
+/// `limits` with the fields of `change` that are set. A max_concurrency of 0 changes nothing, see GroupPolicy. A
+/// max_overrunning that went with the concurrency goes on doing so.
+[[nodiscard]] ResolvedLimits changed(const ResolvedLimits& limits, const GroupLimits& change);
 
 }  // namespace cohort::internal

@@ -29,14 +29,11 @@ TEST(GroupPolicyTest, AResolverThatThrowsSaysNothing) {
 }
 
 TEST(GroupPolicyTest, ImpossibleValuesAreCorrected) {
-  GroupExecutorOptions options{.groups = {{"zero",
-                                           {.max_concurrency = 0,
-                                            .max_in_flight = 0,
-                                            .max_waiting = 0,
-                                            .weight = 0.0,
-                                            .max_overrunning = 0}},
-                                          {"nan", {.weight = std::numeric_limits<double>::quiet_NaN()}},
-                                          {"below", {.weight = -3.0}}}};
+  GroupExecutorOptions options{
+      .groups = {
+          {"zero", {.max_concurrency = 0, .max_in_flight = 0, .max_waiting = 0, .weight = 0.0, .max_overrunning = 0}},
+          {"nan", {.weight = std::numeric_limits<double>::quiet_NaN()}},
+          {"below", {.weight = -3.0}}}};
   GroupPolicy policy(options);
   const ResolvedLimits zero = policy.resolve("zero").limits;
   EXPECT_EQ(zero.max_concurrency, 1U);
@@ -47,10 +44,32 @@ TEST(GroupPolicyTest, ImpossibleValuesAreCorrected) {
 }
 
 TEST(GroupPolicyTest, OverrunningIsBoundedByTheConcurrencyUnlessSet) {
-  GroupExecutorOptions options{.groups = {{"a", {.max_concurrency = 6}}, {"b", {.max_concurrency = 6, .max_overrunning = 2}}}};
+  GroupExecutorOptions options{
+      .groups = {{"a", {.max_concurrency = 6}}, {"b", {.max_concurrency = 6, .max_overrunning = 2}}}};
   GroupPolicy policy(options);
   EXPECT_EQ(policy.resolve("a").limits.max_overrunning, 6U);
   EXPECT_EQ(policy.resolve("b").limits.max_overrunning, 2U);
+}
+
+TEST(GroupPolicyTest, APauseAndAConcurrencyOfZeroAreTwoThings) {
+  GroupExecutorOptions options;
+  GroupPolicy policy(options);
+  policy.set_paused("a", true);
+  policy.change("a", {.max_concurrency = 2});
+  EXPECT_TRUE(policy.is_paused("a"));
+  policy.set_paused("a", false);
+  EXPECT_FALSE(policy.is_paused("a"));
+}
+
+TEST(GroupPolicyTest, AChangeTouchesOnlyWhatItSets) {
+  const ResolvedLimits before{.max_concurrency = 3, .max_in_flight = 7, .max_overrunning = 3, .rate = Rate{.count = 5}};
+  const ResolvedLimits after = changed(before, {.max_concurrency = 9});
+  EXPECT_EQ(after.max_concurrency, 9U);
+  EXPECT_EQ(after.max_overrunning, 9U);
+  EXPECT_EQ(after.max_in_flight, 7U);
+  EXPECT_TRUE(after.rate.has_value());
+  EXPECT_FALSE(changed(before, {.rate = Rate{.count = kUnlimited}}).rate.has_value());
+  EXPECT_EQ(changed(before, {.max_concurrency = 0}).max_concurrency, 3U);
 }
 
 TEST(GroupPolicyTest, ChangesAddUpAndZeroPauses) {

@@ -212,8 +212,8 @@ TEST_F(LimitsTest, ResizeAndPauseSurviveEviction) {
 }
 
 TEST_F(LimitsTest, ARateSpacesStartsAfterItsBurst) {
-  make_world({.groups = {{"a", {.max_concurrency = 50, .rate = Rate{.count = 10, .period = 1s, .burst = 3}}}},
-              .threads = 50});
+  make_world(
+      {.groups = {{"a", {.max_concurrency = 50, .rate = Rate{.count = 10, .period = 1s, .burst = 3}}}}, .threads = 50});
   submit_many("a", 10, 0ms);
   executor().run();
   const auto started = [&] { return executor().group_stats("a")->counters.started; };
@@ -280,8 +280,7 @@ TEST_F(LimitsTest, ABlockingQueueRejectsFromInsideATask) {
     return statuses;
   });
 
-  EXPECT_EQ(outer.await().value,
-            (std::vector{TaskStatus::kSuccess, TaskStatus::kRejected, TaskStatus::kRejected}));
+  EXPECT_EQ(outer.await().value, (std::vector{TaskStatus::kSuccess, TaskStatus::kRejected, TaskStatus::kRejected}));
 }
 
 TEST_F(LimitsTest, DiscardingGivesUpTheOldestOfTheLowestPriority) {

@@ -23,13 +23,15 @@ class NestedWorkTest : public WorldTest {
 
   int depth(const std::string& group, int levels) {
     if (levels == 0) return 0;
-    auto next = executor().submit(group, std::to_string(levels), [this, group, levels] { return depth(group, levels - 1); });
+    auto next =
+        executor().submit(group, std::to_string(levels), [this, group, levels] { return depth(group, levels - 1); });
     return 1 + next.await().value.value_or(-1000);
   }
 
   Task<int> depth_co(std::string group, int levels) {
     if (levels == 0) co_return 0;
-    auto next = executor().submit(group, std::to_string(levels), [this, group, levels] { return depth_co(group, levels - 1); });
+    auto next =
+        executor().submit(group, std::to_string(levels), [this, group, levels] { return depth_co(group, levels - 1); });
     co_return 1 + (co_await next).value.value_or(-1000);
   }
 };
@@ -251,9 +253,8 @@ TEST_F(NestedWorkTest, ASuspendedCoroutineKeepsItsPermitsAParkedOneDoesNot) {
   executor().advance(5ms);
   EXPECT_TRUE(next.is_done());
 
-  auto parked = executor().submit("a", "parked", [&]() -> Task<> {
-    co_await executor().submit("b", "slow", [&] { executor().spend(5ms); });
-  });
+  auto parked = executor().submit(
+      "a", "parked", [&]() -> Task<> { co_await executor().submit("b", "slow", [&] { executor().spend(5ms); }); });
   auto after = executor().submit("a", "after", [] {});
   executor().run();
   EXPECT_TRUE(after.is_done());
@@ -273,6 +274,19 @@ TEST_F(NestedWorkTest, ATimedAwaitInsideATaskGivesUpAndResumes) {
   });
   EXPECT_TRUE(outer.await().ok());
   EXPECT_EQ(got, (std::vector{false, true}));
+}
+
+TEST_F(NestedWorkTest, ATimedAwaitIsNoCycle) {
+  make_world({.threads = 2});
+  TaskHandle<int> first;
+  TaskHandle<int> second;
+  first = executor().submit("a", "first", [&] { return second.await_for(10ms).has_value() ? 1 : 2; });
+  second = executor().submit("b", "second", [&] {
+    executor().spend(5ms);
+    return first.await().value.value_or(-1) + 10;
+  });
+  EXPECT_EQ(second.await().value, 12);
+  first = second = {};
 }
 
 TEST_F(NestedWorkTest, AScopeCancelsItsChildren) {

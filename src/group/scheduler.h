@@ -17,16 +17,33 @@
 #include "cohort/task/group_stats.h"
 #include "cohort/task/internal/await_state.h"
 #include "cohort/task/internal/task_record.h"
-#include "group/group.h"
 #include "group/await_cycle.h"
+#include "group/group.h"
 #include "group/group_policy.h"
 #include "group/ready_set.h"
 #include "group/turn.h"
 
 namespace cohort::internal {
 
-/// What the scheduler wants its driver to do. Everything in it is done with no lock held.
+/// What the scheduler wants its driver to do. Everything in it is done with no lock held; so is dropping it, which may
+/// destroy records and with them what users' callables returned.
 struct Actions {
+  Actions() = default;
+  Actions(Actions&& other) noexcept { *this = std::move(other); }
+  Actions& operator=(Actions&& other) noexcept {
+    settle.swap(other.settle);
+    stop.swap(other.stop);
+    let_go.swap(other.let_go);
+    admit.swap(other.admit);
+    released.swap(other.released);
+    std::swap(forgotten, other.forgotten);
+    std::swap(wake, other.wake);
+    return *this;
+  }
+  ~Actions() {
+    while (TaskRecord* record = forgotten.pop_front()) record->unref();
+  }
+
   struct Settlement {
     TaskRef record;  ///< Claimed already: write `error`, publish, drop the body if it never began.
     Error error;
@@ -37,8 +54,13 @@ struct Actions {
   std::vector<TaskRef> admit;   ///< Unblock their submitters: they have a place in the queue.
   int wake = 0;                 ///< So many idle workers are to call take().
 
+  // References that the scheduler no longer needs.
+  std::vector<TaskRef> released;
+  IntrusiveList<TaskRecord> forgotten;
+
   [[nodiscard]] bool empty() const {
-    return settle.empty() && stop.empty() && let_go.empty() && admit.empty() && wake == 0;
+    return settle.empty() && stop.empty() && let_go.empty() && admit.empty() && wake == 0 && released.empty() &&
+           forgotten.empty();
   }
 };
 
@@ -84,7 +106,7 @@ class Scheduler {
   Scheduler& operator=(const Scheduler&) = delete;
 
   /// What has come up since the last call.
-  [[nodiscard]] Actions take_actions() { return std::exchange(actions_, {}); }
+  [[nodiscard]] Actions take_actions() { return std::exchange(actions_, Actions()); }
   [[nodiscard]] bool has_actions() const { return !actions_.empty(); }
   /// When tick() is needed at the latest.
   [[nodiscard]] std::optional<Time> next_timer() const;
@@ -108,9 +130,12 @@ class Scheduler {
   /// The current entry, a coroutine, sleeps.
   void sleep(Turn& turn, Time until, Time now);
 
+  /// The same for a coroutine that was let go: it has no turn.
+  void sleep_let_go(TaskRecord& record, Time until, Time now);
+
   // Nested work.
-  /// Why `awaiter` must not wait for `state`: a cycle, or its own time-out. Null when it may.
-  std::unique_ptr<Error> check_await(TaskRecord& awaiter, const AwaitState& state, Time now);
+  /// Why `awaiter` must not wait for `state`: a cycle, unless the wait is timed, or its own time-out. Null when it may.
+  std::unique_ptr<Error> check_await(TaskRecord& awaiter, const AwaitState& state, bool timed, Time now);
   /// The current entry awaits; call check_await first, set its blocks_thread, and arm `state` afterwards. Ends at
   /// `until` at the latest.
   void park(Turn& turn, AwaitState& state, std::optional<Time> until, Time now);
@@ -127,11 +152,12 @@ class Scheduler {
   void set_limits(std::string_view key, const GroupLimits& limits, Time now);
   void set_paused(std::string_view key, bool paused, Time now);
   void shutdown_group(std::string_view key, Time now);
-  /// kConflict when `from`, the task that asks, is one the group waits for.
-  Result<void> begin_drain(std::string_view key, const TaskRecord* from, Time now);
+  void begin_drain(std::string_view key, Time now);
   void end_drain(std::string_view key, Time now);
   /// Nothing of it waits, runs or is parked.
   [[nodiscard]] bool is_drained(std::string_view key) const;
+  /// What a drain of the group waits for.
+  [[nodiscard]] std::vector<TaskRef> open_tasks(std::string_view key) const;
   /// From now on only tasks may submit.
   void close(Time now);
   /// From now on nobody may; what waits is cancelled, what runs is asked to stop.
@@ -151,7 +177,9 @@ class Scheduler {
   // Sets the time of an event and, at its end, wakes a worker if one is needed.
   class EventScope {
    public:
-    EventScope(Scheduler& scheduler, Time now) : scheduler_(scheduler) { scheduler_.now_ = std::max(scheduler_.now_, now); }
+    EventScope(Scheduler& scheduler, Time now) : scheduler_(scheduler) {
+      scheduler_.now_ = std::max(scheduler_.now_, now);
+    }
     ~EventScope() { scheduler_.wake_if_needed(); }
     EventScope(const EventScope&) = delete;
     EventScope& operator=(const EventScope&) = delete;
@@ -164,12 +192,14 @@ class Scheduler {
   Group* find(std::string_view key) const;
   Group& find_or_create(std::string_view key);
   bool refuse(TaskRecord& record, std::string_view key, TaskRecord* submitter);
+  bool refuse_while_draining(Group& group, TaskRecord& record, const TaskRecord* submitter);
   [[nodiscard]] bool has_run_out(const TaskRecord& record) const;
   bool make_room(Group& group, TaskRecord& record, TaskRecord* submitter, FullQueue full);
   bool discard_for(Group& group, TaskRecord& record);
   void reject(TaskRecord& record, Group* group, TaskStatus status, Error error);
   void enqueue(Group& group, TaskRecord& record);
-  void enqueue_front(Group& group, TaskRecord& record);
+  void enqueue_again(Group& group, TaskRecord& record);
+  static TaskList& queue_of(Group& group, const TaskRecord& record);
   void remove_waiting(TaskRecord& record);
   void admit_from_door(Group& group);
   void settle(TaskRecord& record, Error error);
@@ -192,6 +222,7 @@ class Scheduler {
   void hand_out(Turn& turn);
   void give_back_rest(Turn& turn);
   void give_back_rest_of(const Group& group);
+  void undo_start(TaskRecord& record, const Turn& turn);
   void wind_up(Turn& turn, TaskRecord* stays);
   void complete(TaskRecord& record, Duration thread_time);
   TaskRecord& leave_turn(Turn& turn);
@@ -218,6 +249,7 @@ class Scheduler {
   double level();
   [[nodiscard]] double level_of(const ReadySet* set) const;
   void on_ready(Group& group);
+  void lift_for_lack_of_demand(Group& group);
   void on_unready(Group& group);
   void begin_charging(Group& group);
   void end_charging(Group& group);
@@ -281,6 +313,7 @@ class Scheduler {
   double bound_rate_;
   double level_ = 0;
   std::uint32_t active_ = 0;  // Groups that are ready or charged.
+  double ready_weight_ = 0;   // The weights of those that are ready.
   bool level_is_fresh_ = false;
   Time accrued_at_{};
   std::vector<std::pair<double, double>> in_service_;  // Served, and workers filled; kept to spare allocations.

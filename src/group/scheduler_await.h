@@ -12,12 +12,14 @@
 namespace cohort::internal {
 
 template <class Faults>
-std::unique_ptr<Error> Scheduler<Faults>::check_await(TaskRecord& awaiter, const AwaitState& state, Time now) {
+std::unique_ptr<Error> Scheduler<Faults>::check_await(TaskRecord& awaiter, const AwaitState& state, bool timed,
+                                                      Time now) {
   EventScope event(*this, now);
   if (awaiter.overrunning) {
-    return std::make_unique<Error>(
-        Error{ErrorCode::kTimedOut, "task '" + awaiter.task_id() + "' has run out of time and cannot await any more", {}});
+    return std::make_unique<Error>(Error{
+        ErrorCode::kTimedOut, "task '" + awaiter.task_id() + "' has run out of time and cannot await any more", {}});
   }
+  if (timed) return nullptr;
   const std::vector<const TaskRecord*> cycle = find_await_cycle(awaiter, state);
   if (cycle.empty()) return nullptr;
   std::string text = "a cycle of awaits: task '" + awaiter.task_id() + "' of group '" + awaiter.group_key() + "'";
@@ -33,6 +35,7 @@ void Scheduler<Faults>::mark_awaited(TaskRecord& record) {
       Group& group = *each->group;
       group.queues[static_cast<std::size_t>(each->priority)].erase(*each);
       group.awaited.push_back(*each);
+      each->sequence = ++group.last_sequence;
       each->awaited = true;
       refresh(group);
     } else if (each->phase == Phase::kAtDoor) {

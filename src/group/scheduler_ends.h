@@ -34,9 +34,9 @@ void Scheduler<Faults>::set_limits(std::string_view key, const GroupLimits& limi
   policy_.change(key, limits);
   Group* group = find(key);
   if (group == nullptr) return;
-  const auto resolved = policy_.resolve(key);
-  const ResolvedLimits before = std::exchange(group->limits, resolved.limits);
-  group->paused = resolved.paused;
+  const ResolvedLimits before = std::exchange(group->limits, changed(group->limits, limits));
+  if (group->is_ready()) ready_weight_ += group->limits.weight - before.weight;
+  group->paused = policy_.is_paused(key);
   if (group->limits.rate != before.rate) {
     group->bucket.reset();
     rate_timers_.disarm(group->rate_timer);
@@ -54,8 +54,8 @@ void Scheduler<Faults>::set_paused(std::string_view key, bool paused, Time now) 
   policy_.set_paused(key, paused);
   Group* group = find(key);
   if (group == nullptr) return;
-  group->paused = paused;
-  if (paused) give_back_rest_of(*group);
+  group->paused = policy_.is_paused(key);
+  if (group->paused) give_back_rest_of(*group);
   refresh(*group);
 }
 
@@ -85,7 +85,8 @@ void Scheduler<Faults>::cancel_waiting(Group& group, const std::string& reason) 
   cancel_list(group.awaited);
   for (TaskList& queue : group.queues) cancel_list(queue);
   for (Turn* turn = turns_.front(); turn != nullptr; turn = IntrusiveList<Turn>::next(*turn)) {
-    for (std::uint32_t i = turn->begun(); i < turn->count; ++i) {
+    // From the first: a worker may have come to an entry and not begun it yet.
+    for (std::uint32_t i = 0; i < turn->count; ++i) {
       TaskRecord& record = *turn->tasks[i];
       if (record.group == &group && record.try_claim_unbegun(TaskStatus::kCancelled)) {
         settle(record, {ErrorCode::kCancelled, reason, {}});
@@ -111,33 +112,44 @@ void Scheduler<Faults>::stop_running(Group& group) {
 }
 
 template <class Faults>
-Result<void> Scheduler<Faults>::begin_drain(std::string_view key, const TaskRecord* from, Time now) {
+void Scheduler<Faults>::begin_drain(std::string_view key, Time now) {
   EventScope event(*this, now);
-  Group* group = find(key);
-  if (group == nullptr) return {};
-  bool waits_for_itself = from != nullptr && from->group == group;
-  for (const TaskList* list : {&group->aside, &group->dependents}) {
-    for (TaskRecord* task = list->front(); task != nullptr && from != nullptr; task = TaskList::next(*task)) {
-      waits_for_itself = waits_for_itself || depends_on(*task, *from);
-    }
-  }
-  if (waits_for_itself) {
-    return Error{ErrorCode::kConflict,
-                 "task '" + from->task_id() + "' cannot drain group '" + group->key() + "', which waits for that task",
-                 {}};
-  }
-  group->draining = true;
-  refresh(*group);
-  return {};
+  Group& group = find_or_create(key);
+  ++group.drains;
+  refresh(group);
 }
 
 template <class Faults>
 void Scheduler<Faults>::end_drain(std::string_view key, Time now) {
   EventScope event(*this, now);
   Group* group = find(key);
-  if (group == nullptr) return;
-  group->draining = false;
+  if (group == nullptr || group->drains == 0) return;
+  --group->drains;
   refresh(*group);
+}
+
+template <class Faults>
+std::vector<TaskRef> Scheduler<Faults>::open_tasks(std::string_view key) const {
+  std::vector<TaskRef> open;
+  const Group* group = find(key);
+  if (group == nullptr) return open;
+  const auto add = [&](TaskRecord& record) {
+    if (!record.is_claimed()) open.emplace_back(record);
+  };
+  const auto add_list = [&](const TaskList& list) {
+    for (TaskRecord* record = list.front(); record != nullptr; record = TaskList::next(*record)) add(*record);
+  };
+  for (const TaskList* list :
+       {&group->dependents, &group->door, &group->awaited, &group->aside, &group->continuing, &group->resumed}) {
+    add_list(*list);
+  }
+  for (const TaskList& queue : group->queues) add_list(queue);
+  for (Turn* turn = turns_.front(); turn != nullptr; turn = IntrusiveList<Turn>::next(*turn)) {
+    for (std::uint32_t i = 0; i < turn->count; ++i) {
+      if (turn->tasks[i]->group == group) add(*turn->tasks[i]);
+    }
+  }
+  return open;
 }
 
 template <class Faults>

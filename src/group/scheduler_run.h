@@ -54,9 +54,9 @@ void Scheduler<Faults>::refresh(Group& group) {
 template <class Faults>
 void Scheduler<Faults>::wake_if_needed() {
   if (idle_workers_ == 0 || wake_pending_) return;
-  const bool work = !ready_[kReadyToContinue].empty() ||
-                    (layer1_free() && (!ready_[kReadyUrgent].empty() ||
-                                       (parked_room() && !ready_[kReadyNormal].empty())));
+  const bool work =
+      !ready_[kReadyToContinue].empty() ||
+      (layer1_free() && (!ready_[kReadyUrgent].empty() || (parked_room() && !ready_[kReadyNormal].empty())));
   if (!work) return;
   --idle_workers_;
   wake_pending_ = true;
@@ -93,6 +93,7 @@ bool Scheduler<Faults>::take(Turn& turn, Time now) {
   if (next_timer().value_or(Time::max()) <= now_) tick(now_);
   if (!Faults::kForgetWake) wake_pending_ = false;
   ++takes_;
+  [[maybe_unused]] const std::uint32_t before = global_running_;
   accrue();
   turn.reset();
   double budget_ns = static_cast<double>(Turn::kLength.count());
@@ -108,6 +109,7 @@ bool Scheduler<Faults>::take(Turn& turn, Time now) {
     }
     if (!take_from(*group, turn, share, budget_ns)) break;
   }
+  if (Faults::kStaleGlobalCheck) global_seen_ = before;  // The next one checks what was so before this one acted.
   if (turn.empty()) {
     ++idle_workers_;
     return false;
@@ -158,8 +160,9 @@ inline bool wants_own_turn(const TaskRecord& record) {
 
 }  // namespace
 
-// Takes up to `share` of what the group may run into the turn; false when the turn is complete with it. A group has one segment in a
-// turn: its tasks there run one after the other, and a second permit would only be kept from other workers.
+// Takes up to `share` of what the group may run into the turn; false when the turn is complete with it. A group has one
+// segment in a turn: its tasks there run one after the other, and a second permit would only be kept from other
+// workers.
 template <class Faults>
 bool Scheduler<Faults>::take_from(Group& group, Turn& turn, std::uint32_t share, double& budget_ns) {
   Turn::Segment* segment = turn.empty() ? nullptr : &turn.segments[turn.segment_count - 1];
@@ -183,9 +186,13 @@ bool Scheduler<Faults>::take_from(Group& group, Turn& turn, std::uint32_t share,
     if (alone || segment->count - before == share || turn.count == Turn::kMaxTasks || budget_ns <= 0) break;
     record = choose(group, true, segment->in_flight);
   } while (record != nullptr && record->phase == Phase::kWaiting && !wants_own_turn(*record));
-  const double expected = each_ns * (segment->count - before) * charge_rate();
-  segment->charged_ns += expected;
-  charge(group, expected);
+  segment->each_ns = each_ns * charge_rate();
+  segment->charged_ns += segment->each_ns * (segment->count - before);
+  charge(group, segment->each_ns * (segment->count - before));
+  // Behind the others of its bucket: a bucket is 25 us of time over weight, which for a heavy group is long.
+  for (ReadySet& set : ready_) {
+    if (set.contains(group)) set.update(group);
+  }
   group.last_take = takes_;
   group.last_turn = &turn;
   group.last_end = turn.count;
@@ -197,7 +204,13 @@ bool Scheduler<Faults>::take_from(Group& group, Turn& turn, std::uint32_t share,
 template <class Faults>
 Turn::Segment& Scheduler<Faults>::open_segment(Group& group, Turn& turn) {
   Turn::Segment& segment = turn.segments[turn.segment_count++];
-  segment = {.group = &group, .first = turn.count, .count = 0, .concurrency = true, .in_flight = false, .charged_ns = 0};
+  segment = {.group = &group,
+             .first = turn.count,
+             .count = 0,
+             .concurrency = true,
+             .in_flight = false,
+             .each_ns = 0,
+             .charged_ns = 0};
   ++group.running;
   if (!turn.global) {
     turn.global = true;
@@ -235,7 +248,8 @@ void Scheduler<Faults>::go_on(TaskRecord& record, Turn& turn) {
   turn.goes_on = true;
   turn.tasks[turn.count++] = &record;
   Turn::Segment& segment = turn.segments[turn.segment_count++];
-  segment = {.group = &group, .first = 0, .count = 1, .concurrency = false, .in_flight = false, .charged_ns = 0};
+  segment = {
+      .group = &group, .first = 0, .count = 1, .concurrency = false, .in_flight = false, .each_ns = 0, .charged_ns = 0};
   if (record.phase == Phase::kContinuing) {
     group.continuing.erase(record);
     if (record.holds_concurrency) end_suspended(record);
@@ -278,22 +292,19 @@ template <class Faults>
 void Scheduler<Faults>::give_back_rest(Turn& turn) {
   if (turn.goes_on) return;  // Its one task has begun long ago, even if its worker has not come to it yet.
   const std::uint32_t kept = turn.take_back();
+  if (turn.count == kept) return;
   while (turn.count > kept) {
     TaskRecord& record = *turn.tasks[--turn.count];
     Turn::Segment& segment = turn.segments[turn.segment_count - 1];
     Group& group = *segment.group;
-    const double part_ns = segment.charged_ns / segment.count;
-    segment.charged_ns -= part_ns;
-    charge(group, -part_ns);
+    segment.charged_ns -= segment.each_ns;
+    charge(group, -segment.each_ns);
     --segment.count;
+    undo_start(record, turn);
     if (record.is_claimed()) {
       forget(record);  // Cancelled after it was taken.
     } else {
-      --group.counters.started;
-      group.counters.queue_time -= turn.taken_at - record.submitted_at;
-      if (group.bucket) group.bucket->put_back(now_);
-      record.own_account = false;
-      enqueue_front(group, record);
+      enqueue_again(group, record);
     }
     const bool emptied = segment.count == 0;
     if (emptied) {
@@ -301,11 +312,24 @@ void Scheduler<Faults>::give_back_rest(Turn& turn) {
       --turn.segment_count;
     }
     refresh(group);
-    if (emptied) {
-      if (group.last_turn == &turn) group.last_turn = nullptr;
-      end_charging(group);
-    }
+    if (group.last_turn == &turn) group.last_turn = nullptr;
+    if (emptied) end_charging(group);
   }
+  if (kept == 0) return;
+  // The current task alone is left of its group: a place in layer 2 that others had needed is free.
+  Turn::Segment& current = turn.segments[turn.segment_count - 1];
+  if (!turn.tasks[kept - 1]->own_account) release_place(*current.group, current.in_flight);
+  refresh(*current.group);
+}
+
+// What start() had counted for a task that did not begin after all.
+template <class Faults>
+void Scheduler<Faults>::undo_start(TaskRecord& record, const Turn& turn) {
+  Group& group = *record.group;
+  --group.counters.started;
+  group.counters.queue_time -= turn.taken_at - record.submitted_at;
+  if (group.bucket) group.bucket->put_back(now_);
+  record.own_account = false;
 }
 
 template <class Faults>
@@ -322,7 +346,6 @@ void Scheduler<Faults>::give_back_rest_of(const Group& group) {
 template <class Faults>
 void Scheduler<Faults>::finish(Turn& turn, Time now) {
   EventScope event(*this, now);
-  global_seen_ = global_running_;
   give_back_rest(turn);
   wind_up(turn, nullptr);
 }
@@ -332,6 +355,7 @@ void Scheduler<Faults>::finish(Turn& turn, Time now) {
 template <class Faults>
 void Scheduler<Faults>::wind_up(Turn& turn, TaskRecord* stays) {
   const double rate = turn_rate(turn);
+  if (std::exchange(turn.out, false)) turns_.erase(turn);  // First, so that nobody charges it any more.
   for (std::uint32_t s = 0; s < turn.segment_count; ++s) {
     Turn::Segment& segment = turn.segments[s];
     Group& group = *segment.group;
@@ -343,6 +367,7 @@ void Scheduler<Faults>::wind_up(Turn& turn, TaskRecord* stays) {
       TaskRecord& record = *turn.tasks[i];
       if (!record.has_begun()) {
         passed_over = true;
+        undo_start(record, turn);
         forget(record);
         continue;
       }
@@ -372,10 +397,6 @@ void Scheduler<Faults>::wind_up(Turn& turn, TaskRecord* stays) {
   }
   if (stays != nullptr) stays->holds_global = std::exchange(turn.global, false);
   release_global(turn.global);
-  if (turn.out) {
-    turns_.erase(turn);
-    turn.out = false;
-  }
   turn.reset();
   level_is_fresh_ = false;
 }
@@ -384,6 +405,9 @@ template <class Faults>
 void Scheduler<Faults>::complete(TaskRecord& record, Duration thread_time) {
   Group& group = *record.group;
   group.counters.thread_time += thread_time;
+  const auto took = static_cast<double>((now_ - record.started_at).count());
+  group.expected_whole_ns =
+      group.expected_whole_ns < 0 ? took : group.expected_whole_ns + (took - group.expected_whole_ns) / 8;
   if (record.claimed_by_body) ++group.counters.settled[static_cast<std::size_t>(record.status())];
   if (record.overrunning) {
     --group.overrunning;
@@ -412,6 +436,16 @@ void Scheduler<Faults>::sleep(Turn& turn, Time until, Time now) {
   if (record.holds_concurrency) begin_suspended(record);
   task_timers_.arm(record.extras().wake, until);
   refresh(group);
+}
+
+// A task that was let go while its thread was parked sleeps: from here on it is a coroutine without permits.
+template <class Faults>
+void Scheduler<Faults>::sleep_let_go(TaskRecord& record, Time until, Time now) {
+  EventScope event(*this, now);
+  record.let_go = false;
+  record.phase = Phase::kSuspended;
+  record.group->aside.push_back(record);
+  task_timers_.arm(record.extras().wake, until);
 }
 
 template <class Faults>

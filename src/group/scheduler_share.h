@@ -7,9 +7,9 @@
 //    served ready group goes next.
 // 2. A turn is charged with what it is expected to take when it is taken, so that several workers do not pick the same
 //    group; the difference is corrected when it ends. Long tasks are charged while they run (accrue).
-// 3. A group is active while it is ready or charged. One that becomes ready is lifted to level(): time in which it
-//    wanted nothing earns nothing. It is not lifted when only its own layer 3 had kept it (keeps_place): it wanted to
-//    run all along, and what it is behind is its due.
+// 3. A group is active while it is ready or charged. One that becomes active is lifted to level(): idleness earns
+//    nothing. Nor does it earn anything to run little while others run much for lack of demand; but a group that only
+//    its own layer 3 had kept from running (keeps_place) wanted to all along, and what it is behind is its due.
 // 4. After 100 ms without activity it is also lowered to the level plus one turn: an old debt is forgotten.
 // 5. The level is where the least served active groups would together fill all workers. With one worker that is the
 //    least served one. With eight, a group limited to 1 falls ever farther behind the unlimited ones; a newcomer put
@@ -90,8 +90,9 @@ void Scheduler<Faults>::accrue_turn(Turn& turn) {
     Turn::Segment& segment = turn.segments[s];
     if (begun - 1 < segment.first || begun - 1 >= segment.first + segment.count) continue;
     const Time started(Duration(turn.current_started.load(std::memory_order_relaxed)));
-    const double expected = turn.goes_on ? 0 : expected_ns(*segment.group);
-    const double beyond = static_cast<double>((now_ - started).count()) * turn_rate(turn) - expected;
+    if (turn.accrued_entry != begun) turn.accrued_ns = 0;
+    turn.accrued_entry = begun;
+    const double beyond = static_cast<double>((now_ - started).count()) * turn_rate(turn) - segment.each_ns;
     if (beyond <= turn.accrued_ns) return;
     segment.charged_ns += beyond - turn.accrued_ns;
     charge(*segment.group, beyond - turn.accrued_ns);
@@ -201,20 +202,40 @@ double Scheduler<Faults>::level_of(const ReadySet* set) const {
 template <class Faults>
 void Scheduler<Faults>::on_ready(Group& group) {
   const bool was_active = group.charged != 0;
-  if (!was_active) ++active_;
-  // Tasks in a turn that have not begun are as good as waiting.
-  const bool has_unstarted = group.last_turn != nullptr && group.last_turn->begun() < group.last_end;
-  if (was_active && (group.keeps_place || has_unstarted)) return;
+  if (was_active) {
+    lift_for_lack_of_demand(group);
+    ready_weight_ += group.limits.weight;
+    return;
+  }
+  ++active_;
+  ready_weight_ += group.limits.weight;
   const double now_level = level();
   if (!Faults::kIdleKeepsCredit) group.served = std::max(group.served, now_level);
-  if (!was_active && now_ - group.inactive_since >= kForgetDebtAfter) {
+  if (now_ - group.inactive_since >= kForgetDebtAfter) {
     group.served = std::min(group.served, now_level + static_cast<double>(Turn::kLength.count()) / group.limits.weight);
   }
 }
 
+// For a group that was charged all the time, but had nothing waiting: while it ran on `charged` workers and wanted no
+// more, those it left to the others earned it nothing.
+template <class Faults>
+void Scheduler<Faults>::lift_for_lack_of_demand(Group& group) {
+  // Tasks in a turn that have not begun are as good as waiting.
+  const bool has_unstarted = group.last_turn != nullptr && group.last_turn->begun() < group.last_end;
+  if (group.keeps_place || has_unstarted || ready_weight_ <= 0 || workers_ <= group.charged) return;
+  const auto lasted = static_cast<double>((now_ - group.no_demand_since).count());
+  const double others = lasted * (workers_ - group.charged) / ready_weight_;
+  const double own = lasted * group.charged / group.limits.weight;
+  const double gained = std::min(others - own, level() - group.served);
+  if (gained > 0 && !Faults::kIdleKeepsCredit) group.served += gained;
+}
+
 template <class Faults>
 void Scheduler<Faults>::on_unready(Group& group) {
+  ready_weight_ -= group.limits.weight;
+  if (active_ == 1) ready_weight_ = 0;  // No rounding errors for ever.
   group.keeps_place = group.waiting != 0 && group.running >= group.limits.max_concurrency && !group.paused;
+  group.no_demand_since = now_;
   if (group.charged == 0) on_inactive(group);
 }
 

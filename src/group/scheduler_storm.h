@@ -3,7 +3,8 @@
 // A storm of random events against a Scheduler, checked step by step against a simple model. Test code only.
 //
 // The storm plays workers, bodies and users on one thread and in virtual time. Its model knows tasks and counts, not
-// how the scheduler works. run() returns the first broken rule in words, or nothing. The same seed gives the same storm.
+// how the scheduler works. run() returns the first broken rule in words, or nothing. The same seed gives the same
+// storm.
 
 #include <algorithm>
 #include <array>
@@ -75,6 +76,7 @@ class Storm {
     std::uint32_t still_out = 0;  ///< After shrinking: so many permits had been given out before.
     std::uint32_t in_flight = kUnlimited;
     bool paused = false;
+    bool stopped = false;  ///< By a concurrency of 0.
     bool rated = false;
     bool serial = true;  ///< Never had a concurrency above 1: then starts are in order to the letter.
     std::array<std::uint64_t, kPriorityCount> last_started{};
@@ -136,7 +138,9 @@ class Storm {
       case 10:
         if (StormTask* task = some_task()) static_cast<void>(scheduler_.explain(*task, now_));
         break;
-      case 11: pass_time(random_.chance(0.1) ? std::chrono::milliseconds(100) : std::chrono::milliseconds(some(5))); break;
+      case 11:
+        pass_time(random_.chance(0.1) ? std::chrono::milliseconds(100) : std::chrono::milliseconds(some(5)));
+        break;
       case 12: pass_time(std::chrono::microseconds(some(200))); break;
       default: step_worker(workers_[random_.below(workers_.size())]); break;
     }
@@ -191,15 +195,20 @@ class Storm {
     Model& model = models_[static_cast<std::size_t>(group)];
     if (random_.chance(0.15)) {
       scheduler_.set_limits(key(group), {.max_concurrency = 0}, now_);
-      model.paused = true;
+      model.stopped = true;
       return;
     }
+    set_limits(group, some(4), random_.chance(0.5) ? kUnlimited : some(4));
+  }
+
+  void set_limits(int group, std::uint32_t concurrency, std::uint32_t in_flight) {
+    Model& model = models_[static_cast<std::size_t>(group)];
     model.still_out = permits_out(group);
-    model.concurrency = some(4);
-    model.serial = model.serial && model.concurrency == 1;
-    model.in_flight = random_.chance(0.5) ? kUnlimited : some(4);
-    model.paused = false;
-    scheduler_.set_limits(key(group), {.max_concurrency = model.concurrency, .max_in_flight = model.in_flight}, now_);
+    model.concurrency = concurrency;
+    model.serial = model.serial && concurrency == 1;
+    model.in_flight = in_flight;
+    model.stopped = false;
+    scheduler_.set_limits(key(group), {.max_concurrency = concurrency, .max_in_flight = in_flight}, now_);
   }
 
   void pause(int group, bool paused) {
@@ -208,8 +217,14 @@ class Storm {
   }
 
   void drain(int group, bool begin) {
-    if (!begin) return scheduler_.end_drain(key(group), now_);
-    if (!scheduler_.begin_drain(key(group), nullptr, now_)) broken_ = "a drain from outside was refused";
+    int& open = drains_[static_cast<std::size_t>(group)];
+    if (begin) {
+      scheduler_.begin_drain(key(group), now_);
+      ++open;
+    } else if (open > 0) {
+      scheduler_.end_drain(key(group), now_);
+      --open;
+    }
   }
 
   void pass_time(Duration duration) {
@@ -275,14 +290,15 @@ class Storm {
     std::vector<TaskRef> targets;
     const std::size_t count = step == Step::kAwaitAll || step == Step::kAwaitAny ? 1 + random_.below(3) : 1;
     for (std::size_t i = 0; i < count; ++i) {
-      StormTask& target = step == Step::kSubmitAndAwait || tasks_.size() < 4 ? submit(some_group(), &task) : *some_task();
+      StormTask& target =
+          step == Step::kSubmitAndAwait || tasks_.size() < 4 ? submit(some_group(), &task) : *some_task();
       const bool known = std::ranges::any_of(targets, [&](const TaskRef& each) { return each.get() == &target; });
       if (!known) targets.emplace_back(target);
     }
     const std::size_t need = step == Step::kAwaitAny ? 1 : targets.size();
     auto state = AwaitState::make(targets, need);
     if (state->satisfied()) return;
-    const auto error = scheduler_.check_await(task, *state, now_);
+    const auto error = scheduler_.check_await(task, *state, step == Step::kAwaitFor, now_);
     if (error != nullptr) {
       if (error->code == ErrorCode::kTimedOut && !task.overrunning) fail(task, "an await failed without a time-out");
       return;
@@ -328,7 +344,7 @@ class Storm {
       task.started = true;
       task.own = !task.was_awaited;
       if (task.settled != 0) fail(task, "began after it was settled");
-      if (model.paused) fail(task, "began while its group was paused");
+      if (model.paused || model.stopped) fail(task, "began while its group was paused");
       if (task.own) {
         std::uint64_t& last = model.last_started[static_cast<std::size_t>(task.priority)];
         if (model.serial && task.order < last) fail(task, "began before an older task of its group and priority");
@@ -340,7 +356,8 @@ class Storm {
     if (count_running(task.in_group) > std::max(model.concurrency, model.still_out)) {
       fail(task, "more run than layer 3 allows");
     }
-    if (first && task.own && count_in_flight(task.in_group) > model.in_flight) fail(task, "more fly than layer 2 allows");
+    if (first && task.own && count_in_flight(task.in_group) > model.in_flight)
+      fail(task, "more fly than layer 2 allows");
   }
 
   void end_body(StormTask& task) {
@@ -455,10 +472,11 @@ class Storm {
     if (task.phase == Phase::kContinuing) return true;
     const Model& model = models_[static_cast<std::size_t>(task.in_group)];
     const auto stats = const_cast<Scheduler<Faults>&>(scheduler_).group_stats(key(task.in_group), now_);
-    if (!stats.ok() || scheduler_.global_running() >= global_limit_ || stats->running >= model.concurrency) return false;
+    if (!stats.ok() || scheduler_.global_running() >= global_limit_ || stats->running >= model.concurrency)
+      return false;
     if (scheduler_.global_running() != permits_out() || stats->running != permits_out(task.in_group)) return true;
     if (task.phase == Phase::kResuming) return true;
-    if (task.phase != Phase::kWaiting || model.paused || model.rated) return false;
+    if (task.phase != Phase::kWaiting || model.paused || model.stopped || model.rated) return false;
     if (stats->overrunning >= stats->limits.max_overrunning) return false;
     return task.was_awaited || (stats->in_flight < model.in_flight && stats->parked < max_parked_ / 4 &&
                                 scheduler_.stats().parked < max_parked_);
@@ -490,7 +508,8 @@ class Storm {
   void finish() {
     for (int g = 0; g < kGroups; ++g) {
       pause(g, false);
-      scheduler_.end_drain(key(g), now_);
+      if (models_[static_cast<std::size_t>(g)].stopped) set_limits(g, 1, kUnlimited);
+      while (drains_[static_cast<std::size_t>(g)] > 0) drain(g, false);
     }
     for (int i = 0; i < 100'000 && broken_.empty() && scheduler_.present() != 0; ++i) {
       for (Worker& worker : workers_) step_worker(worker);
@@ -504,7 +523,8 @@ class Storm {
       broken_ = "not all tasks ended:";
       for (const auto& task : tasks_) {
         if (task->phase == Phase::kForgotten || task->phase == Phase::kNew) continue;
-        broken_ += "\n  " + task->task_id() + " of " + key(task->in_group) + ": " + scheduler_.explain(*task, now_).text;
+        broken_ +=
+            "\n  " + task->task_id() + " of " + key(task->in_group) + ": " + scheduler_.explain(*task, now_).text;
       }
       return;
     }
@@ -528,6 +548,7 @@ class Storm {
   std::uint32_t global_limit_ = kUnlimited;
   std::uint32_t max_parked_ = 1000;
   std::array<Model, kGroups> models_;
+  std::array<int, kGroups> drains_{};
   GroupExecutorOptions options_;
   Scheduler<Faults> scheduler_;
   std::vector<Worker> workers_;

@@ -41,9 +41,8 @@ void Scheduler<Faults>::submit(TaskRecord& record, std::string_view key, TaskRec
   if (has_run_out(record)) {
     reject(record, &group, TaskStatus::kTimedOutQueued,
            {ErrorCode::kTimedOut, "the time of task '" + record.task_id() + "' had run out when it was submitted", {}});
-  } else if (group.draining && (submitter == nullptr || submitter->group != &group)) {
-    reject(record, &group, TaskStatus::kRejected,
-           {ErrorCode::kEnded, "group '" + group.key() + "' is draining and takes no new work from outside", {}});
+  } else if (refuse_while_draining(group, record, submitter)) {
+    // It has been settled.
   } else if (make_room(group, record, submitter, full)) {
     record.group = &group;
     record.ref();
@@ -55,12 +54,21 @@ void Scheduler<Faults>::submit(TaskRecord& record, std::string_view key, TaskRec
 }
 
 template <class Faults>
+bool Scheduler<Faults>::refuse_while_draining(Group& group, TaskRecord& record, const TaskRecord* submitter) {
+  if (group.drains == 0 || (submitter != nullptr && submitter->group == &group)) return false;
+  reject(record, &group, TaskStatus::kRejected,
+         {ErrorCode::kEnded, "group '" + group.key() + "' is draining and takes no new work from outside", {}});
+  return true;
+}
+
+template <class Faults>
 bool Scheduler<Faults>::has_run_out(const TaskRecord& record) const {
   const TaskExtras* extras = record.extras_if_any();
   if (extras == nullptr) return false;
   const SubmitOptions& options = extras->options;
   return options.queue_timeout.value_or(Duration(1)) <= Duration::zero() ||
-         options.run_timeout.value_or(Duration(1)) <= Duration::zero() || options.deadline.value_or(Time::max()) <= now_;
+         options.run_timeout.value_or(Duration(1)) <= Duration::zero() ||
+         options.deadline.value_or(Time::max()) <= now_;
 }
 
 // Settles what cannot even be looked at as a task of a group.
@@ -144,29 +152,45 @@ bool Scheduler<Faults>::discard_for(Group& group, TaskRecord& record) {
 }
 
 template <class Faults>
+TaskList& Scheduler<Faults>::queue_of(Group& group, const TaskRecord& record) {
+  return record.awaited ? group.awaited : group.queues[static_cast<std::size_t>(record.priority)];
+}
+
+template <class Faults>
 void Scheduler<Faults>::enqueue(Group& group, TaskRecord& record) {
   record.phase = Phase::kWaiting;
+  record.sequence = ++group.last_sequence;
   ++group.waiting;
   ++waiting_;
-  (record.awaited ? group.awaited : group.queues[static_cast<std::size_t>(record.priority)]).push_back(record);
+  queue_of(group, record).push_back(record);
   arm_queue_limit(record);
 }
 
-// For a task that was taken and has not begun: back to where it was.
+// For a task that was taken and has not begun: back to where it was, behind older ones that have come back before it.
 template <class Faults>
-void Scheduler<Faults>::enqueue_front(Group& group, TaskRecord& record) {
+void Scheduler<Faults>::enqueue_again(Group& group, TaskRecord& record) {
   record.phase = Phase::kWaiting;
   record.turn = nullptr;
   ++group.waiting;
   ++waiting_;
-  (record.awaited ? group.awaited : group.queues[static_cast<std::size_t>(record.priority)]).push_front(record);
+  TaskList& queue = queue_of(group, record);
+  const auto is_older = [&](const TaskRecord& other) {
+    return static_cast<std::int32_t>(other.sequence - record.sequence) < 0;
+  };
+  TaskRecord* place = queue.front();
+  while (place != nullptr && is_older(*place)) place = TaskList::next(*place);
+  if (place != nullptr) {
+    queue.insert_before(*place, record);
+  } else {
+    queue.push_back(record);
+  }
   arm_queue_limit(record);
 }
 
 template <class Faults>
 void Scheduler<Faults>::remove_waiting(TaskRecord& record) {
   Group& group = *record.group;
-  (record.awaited ? group.awaited : group.queues[static_cast<std::size_t>(record.priority)]).erase(record);
+  queue_of(group, record).erase(record);
   --group.waiting;
   --waiting_;
 }
@@ -189,7 +213,10 @@ void Scheduler<Faults>::follow(TaskRecord& record, TaskRecord& predecessor, Task
   Group& group = find_or_create(key);
   record.set_group_name(group.name);
   ++group.counters.submitted;
-  if (group.waiting + group.following >= group.limits.max_waiting) {
+  const bool full = group.waiting + group.following >= group.limits.max_waiting;
+  if (refuse_while_draining(group, record, submitter)) {
+    // It has been settled.
+  } else if (full && !(group.limits.overflow == OverflowPolicy::kDiscardOldest && discard_for(group, record))) {
     reject(record, &group, TaskStatus::kRejected,
            {ErrorCode::kRejected,
             "group '" + group.key() + "' has no place for a following task (max_waiting " +
@@ -215,7 +242,7 @@ void Scheduler<Faults>::release(TaskRecord& record, Time now) {
   Group& group = *record.group;
   group.dependents.erase(record);
   --group.following;
-  record.extras().predecessor.reset();
+  actions_.released.push_back(std::exchange(record.extras().predecessor, TaskRef()));
   enqueue(group, record);
   refresh(group);
 }
@@ -270,13 +297,15 @@ void Scheduler<Faults>::settle_and_forget(TaskRecord& record, Error error) {
 template <class Faults>
 void Scheduler<Faults>::forget(TaskRecord& record) {
   disarm(record);
-  if (TaskExtras* extras = record.extras_if_any()) extras->predecessor.reset();
+  if (TaskExtras* extras = record.extras_if_any(); extras != nullptr && extras->predecessor) {
+    actions_.released.push_back(std::exchange(extras->predecessor, TaskRef()));
+  }
   record.phase = Phase::kForgotten;
   record.turn = nullptr;
   --record.group->present;
   --present_;
   record.group = nullptr;
-  record.unref();
+  actions_.forgotten.push_back(record);
 }
 
 }  // namespace cohort::internal

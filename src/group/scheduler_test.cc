@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -153,6 +154,71 @@ TEST_F(SchedulerTest, WhatATurnHasNotBegunGoesBackInOrderBeforeItsPermitsDo) {
   }
   scheduler->finish(second, now);
   EXPECT_EQ(order, "2345");
+}
+
+TEST_F(SchedulerTest, WhatSeveralTurnsGiveBackIsInOrderAgain) {
+  make({.groups = {{"a", {.max_concurrency = 4}}}, .threads = 2});
+  Turn first;
+  Turn second;
+  submit("a", "x");
+  ASSERT_TRUE(scheduler->take(first, now));
+  run(first);
+  for (int i = 100; i < 170; ++i) submit("a", std::to_string(i));
+  ASSERT_TRUE(scheduler->take(first, now));
+  ASSERT_TRUE(scheduler->take(second, now));
+  end(*begin(first));
+  end(*begin(second));
+  scheduler->set_paused("a", true, now);
+  scheduler->finish(first, now);
+  scheduler->finish(second, now);
+  scheduler->set_paused("a", false, now);
+
+  std::vector<std::string> order;
+  while (scheduler->take(first, now)) {
+    while (TaskRecord* record = begin(first)) {
+      order.push_back(record->task_id());
+      end(*record);
+    }
+    scheduler->finish(first, now);
+  }
+  EXPECT_EQ(order.size(), 68U);
+  EXPECT_TRUE(std::ranges::is_sorted(order));
+}
+
+TEST_F(SchedulerTest, ARunLimitDoesNotOutliveATurnThatIsTakenBack) {
+  make({.threads = 1});
+  auto record = Ref<Record>::adopt(new Record("1"));
+  record->extras().options.run_timeout = 10ms;
+  scheduler->submit(*record, "a", nullptr, Scheduler<>::FullQueue::kAsGroupSays, now);
+  Turn turn;
+  ASSERT_TRUE(scheduler->take(turn, now));
+  scheduler->set_paused("a", true, now);
+  scheduler->finish(turn, now);
+  now += 20ms;
+  scheduler->tick(now);
+  EXPECT_FALSE(record->is_claimed());
+  scheduler->set_paused("a", false, now);
+  ASSERT_TRUE(scheduler->take(turn, now));
+  run(turn);
+}
+
+TEST_F(SchedulerTest, WhatDidNotBeginWasNotStarted) {
+  make({.groups = {{"a", {.rate = Rate{.count = 1, .period = 1h, .burst = 10}}}}, .threads = 1});
+  Turn turn;
+  submit("a", "x");
+  ASSERT_TRUE(scheduler->take(turn, now));
+  run(turn);
+  for (int i = 0; i < 5; ++i) submit("a", std::to_string(i));
+  ASSERT_TRUE(scheduler->take(turn, now));
+  TaskRecord* current = begin(turn);
+  scheduler->shutdown_group("a", now);
+  end(*current);
+  scheduler->finish(turn, now);
+  EXPECT_EQ(scheduler->group_stats("a", now)->counters.started, 2U);
+  EXPECT_EQ(scheduler->group_stats("a", now)->counters.count(TaskStatus::kCancelled), 4U);
+  for (int i = 0; i < 8; ++i) submit("a", std::to_string(i));
+  while (scheduler->take(turn, now)) run(turn);
+  EXPECT_EQ(scheduler->group_stats("a", now)->counters.started, 10U) << "the tokens came back";
 }
 
 TEST_F(SchedulerTest, APauseTakesBackWhatHasNotBegun) {

@@ -10,6 +10,7 @@ template <class Faults>
 void Scheduler<Faults>::arm_queue_limit(TaskRecord& record) {
   TaskExtras* extras = record.extras_if_any();
   if (extras == nullptr) return;
+  task_timers_.disarm(extras->limit);
   Time limit = extras->options.deadline.value_or(Time::max());
   if (extras->options.queue_timeout) {
     limit = std::min(limit, saturating_add(record.submitted_at, *extras->options.queue_timeout));
@@ -52,8 +53,8 @@ void Scheduler<Faults>::tick(Time now) {
 
 template <class Faults>
 std::optional<Time> Scheduler<Faults>::next_timer() const {
-  const Time next = std::min({task_timers_.next().value_or(Time::max()), rate_timers_.next().value_or(Time::max()),
-                              evict_at_});
+  const Time next =
+      std::min({task_timers_.next().value_or(Time::max()), rate_timers_.next().value_or(Time::max()), evict_at_});
   if (next == Time::max()) return std::nullopt;
   return next;
 }
@@ -76,9 +77,10 @@ void Scheduler<Faults>::on_limit(TaskRecord& record) {
   Group& group = *record.group;
   const bool waits = record.phase == Phase::kWaiting || record.phase == Phase::kAtDoor;
   if (record.try_claim_unbegun(TaskStatus::kTimedOutQueued)) {
-    Error error{ErrorCode::kTimedOut,
-                "task '" + record.task_id() + "' of group '" + group.key() + "' was still waiting when its time ran out",
-                {}};
+    Error error{
+        ErrorCode::kTimedOut,
+        "task '" + record.task_id() + "' of group '" + group.key() + "' was still waiting when its time ran out",
+        {}};
     if (waits) {
       settle_and_forget(record, std::move(error));
     } else {
@@ -150,7 +152,7 @@ void Scheduler<Faults>::overrun(TaskRecord& record) {
 
 template <class Faults>
 void Scheduler<Faults>::note_idle(Group& group) {
-  const bool idle = group.present == 0 && !group.draining;
+  const bool idle = group.present == 0 && group.drains == 0;
   if (idle == group.idle_listed) return;
   group.idle_listed = idle;
   if (!idle) {

@@ -86,11 +86,11 @@ std::vector<std::string> Scheduler<Faults>::active_groups() const {
 template <class Faults>
 Duration Scheduler<Faults>::estimated_wait(std::string_view key) const {
   const Group* group = find(key);
-  if (group == nullptr || group->expected_ns < 0) return Duration(0);
-  const std::uint32_t width = std::min({group->limits.max_concurrency, workers_, global_limit_});
+  if (group == nullptr || group->expected_whole_ns < 0) return Duration(0);
+  const std::uint32_t width = std::min(group->limits.max_concurrency, global_limit_);
   const std::uint64_t before = group->waiting + group->running;
   if (before < width) return Duration(0);
-  return Duration(static_cast<std::int64_t>(group->expected_ns * static_cast<double>(before) / width));
+  return Duration(static_cast<std::int64_t>(group->expected_whole_ns * static_cast<double>(before) / width));
 }
 
 template <class Faults>
@@ -129,7 +129,9 @@ Explanation Scheduler<Faults>::explain(TaskRecord& record, Time now) {
       for (const TaskRef& awaited : record.extras().awaiting->records()) {
         if (result.holders.size() < 8 && !awaited->is_done()) result.holders.push_back(awaited->task_id());
       }
-      result.text = who + " is parked: it awaits task '" + result.holders.front() + "'";
+      result.text = who + " is parked: " +
+                    (result.holders.empty() ? "what it awaited has just come"
+                                            : "it awaits task '" + result.holders.front() + "'");
       return result;
     default: result.text = who + (record.has_begun() ? " is running" : " is about to run"); return result;
   }
@@ -159,7 +161,8 @@ std::string Scheduler<Faults>::describe(const Group& group, Bound bound) const {
     case Bound::kParked:
       if (parked_room()) return name + " has " + of(group.parked, max_parked_ / 4) + " tasks parked";
       return "all groups together have " + of(parked_, max_parked_) + " tasks parked";
-    case Bound::kDoor: return name + " has " + of(group.waiting + group.following, group.limits.max_waiting) + " waiting";
+    case Bound::kDoor:
+      return name + " has " + of(group.waiting + group.following, group.limits.max_waiting) + " waiting";
     default: return name + " may run; every worker is busy";
   }
 }
@@ -185,7 +188,8 @@ std::vector<std::string> Scheduler<Faults>::holders(const Group& group, Bound bo
     if (own && current.group == &group) add(current.task_id());
   }
   if (own) {
-    for (TaskRecord* task = group.aside.front(); task != nullptr && names.size() < kMost; task = TaskList::next(*task)) {
+    for (TaskRecord* task = group.aside.front(); task != nullptr && names.size() < kMost;
+         task = TaskList::next(*task)) {
       add(task->task_id());
     }
   } else {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cohort/task/sleep.h"
+#include "cohort/task/task_scope.h"
 #include "testing/world_test_fixture.h"
 
 namespace cohort {
@@ -51,13 +52,16 @@ TEST_F(TimeOutTest, AWaitForEverDoesNotComeRoundToThePast) {
 }
 
 TEST_F(TimeOutTest, OverrunningBodiesReturnTheirPermitsAndAreBounded) {
-  make_world({.groups = {{"a", {.max_concurrency = 2, .max_overrunning = 2}}}, .global_max_in_flight = 2, .threads = 6});
+  make_world(
+      {.groups = {{"a", {.max_concurrency = 2, .max_overrunning = 2}}}, .global_max_in_flight = 2, .threads = 6});
   bool stop_seen = false;
   for (int i = 0; i < 2; ++i) {
-    executor().submit("a", "deaf", [&](std::stop_token token) {
-      executor().spend(100ms);
-      stop_seen = token.stop_requested();
-    }, {.run_timeout = 10ms});
+    executor().submit("a", "deaf",
+                      [&](std::stop_token token) {
+                        executor().spend(100ms);
+                        stop_seen = token.stop_requested();
+                      },
+                      {.run_timeout = 10ms});
   }
   executor().advance(10ms);
   EXPECT_EQ(executor().group_stats("a")->overrunning, 2U);
@@ -83,14 +87,18 @@ TEST_F(TimeOutTest, AnOpenAwaitFailsAtTheTimeOutAndSoDoesEveryLaterOne) {
     executor().spend(50ms);
     return 5;
   });
-  auto plain = executor().submit("a", "plain", [&, slow] {
-    seen.push_back(slow.await().error->code);
-    seen.push_back(slow.await().error->code);
-  }, {.run_timeout = 10ms});
-  auto coroutine = executor().submit("b", "coroutine", [&, slow]() -> Task<> {
-    seen.push_back((co_await slow).error->code);
-    seen.push_back((co_await slow).error->code);
-  }, {.run_timeout = 10ms});
+  auto plain = executor().submit("a", "plain",
+                                 [&, slow] {
+                                   seen.push_back(slow.await().error->code);
+                                   seen.push_back(slow.await().error->code);
+                                 },
+                                 {.run_timeout = 10ms});
+  auto coroutine = executor().submit("b", "coroutine",
+                                     [&, slow]() -> Task<> {
+                                       seen.push_back((co_await slow).error->code);
+                                       seen.push_back((co_await slow).error->code);
+                                     },
+                                     {.run_timeout = 10ms});
   executor().advance(10ms);
 
   EXPECT_EQ(seen, std::vector<ErrorCode>(4, ErrorCode::kTimedOut));
@@ -108,6 +116,56 @@ TEST_F(TimeOutTest, ASleepingCoroutineTimesOut) {
   EXPECT_EQ(executor().stats().overrunning, 1U);
   executor().advance(1s);
   EXPECT_EQ(executor().stats().overrunning, 0U);
+}
+
+TEST_F(TimeOutTest, ACoroutineLetGoFromABlockingAwaitMaySleepAndEnd) {
+  make_world({.threads = 2});
+  auto slow = executor().submit("slow", "s", [&] { executor().spend(50ms); });
+  bool ended = false;
+  auto task = executor().submit("a", "1",
+                                [&, slow]() -> Task<> {
+                                  static_cast<void>(slow.await());
+                                  co_await sleep_for(5ms);
+                                  ended = true;
+                                },
+                                {.run_timeout = 10ms});
+  executor().advance(14ms);
+  EXPECT_EQ(task.await().status, TaskStatus::kTimedOutRunning);
+  EXPECT_FALSE(ended);
+  executor().advance(1ms);
+  EXPECT_TRUE(ended);
+}
+
+TEST_F(TimeOutTest, AScopeWaitsForItsChildrenEvenPastTheTimeOut) {
+  make_world({.threads = 1});
+  bool child_ended = false;
+  bool child_had_ended = false;
+  executor().submit("a", "parent",
+                    [&] {
+                      {
+                        TaskScope scope(executor());
+                        scope.submit("b", "child", [&](std::stop_token token) {
+                          while (!token.stop_requested()) executor().spend(1ms);
+                          executor().spend(20ms);
+                          child_ended = true;
+                        });
+                        static_cast<void>(scope.join());
+                      }
+                      child_had_ended = child_ended;
+                    },
+                    {.run_timeout = 10ms});
+  executor().run_until_idle();
+  EXPECT_TRUE(child_had_ended);
+}
+
+TEST_F(TimeOutTest, ATaskThatIsTakenBackHasItsRunTimeAgain) {
+  make_world({.threads = 1});
+  ASSERT_TRUE(executor().pause_group("a"));
+  auto task = executor().submit("a", "1", [&] { executor().spend(5ms); }, {.run_timeout = 10ms});
+  executor().advance(1s);
+  EXPECT_FALSE(task.is_done());
+  ASSERT_TRUE(executor().resume_group("a"));
+  EXPECT_TRUE(task.await().ok());
 }
 
 TEST_F(TimeOutTest, CancellingAWaitingTaskSettlesItAtOnceAndFreesItsPlace) {
@@ -197,6 +255,15 @@ TEST_F(TimeOutTest, DrainingRefusesNewWorkAndWaitsForTheRest) {
   EXPECT_EQ(running.await().value, 3) << "what its own tasks submit belongs to the rest";
   EXPECT_EQ(refused, std::vector{TaskStatus::kRejected});
   EXPECT_TRUE(executor().submit("a", "again", [] {}).await().ok());
+}
+
+TEST_F(TimeOutTest, ATaskMayDrainAnotherGroupWithEveryLimitAtOne) {
+  make_world({.global_max_in_flight = 1, .threads = 1});
+  auto task = executor().submit("d", "drainer", [&] {
+    for (int i = 0; i < 3; ++i) executor().submit("a", "work", [&] { executor().spend(1ms); });
+    return executor().drain_group("a", 1s).ok();
+  });
+  EXPECT_EQ(task.await().value, true);
 }
 
 TEST_F(TimeOutTest, DrainingGivesUpAfterItsTime) {

@@ -30,7 +30,8 @@ struct Turn : ListLinks<Turn> {
     std::uint32_t count = 0;
     bool concurrency = false;  ///< Holds a permit of layer 3.
     bool in_flight = false;    ///< Holds a place of layer 2.
-    double charged_ns = 0;     ///< Charged for it so far, before the weight.
+    double each_ns = 0;        ///< Charged for each task when it was taken, before the weight.
+    double charged_ns = 0;     ///< Charged for all of it so far.
   };
 
   /// The next task to run, begun; null when there is none left.
@@ -42,8 +43,8 @@ struct Turn : ListLinks<Turn> {
       if (!cursor_.compare_exchange_weak(cursor, cursor + 1, std::memory_order_acq_rel)) continue;
       TaskRecord* record = tasks[next];
       if (goes_on) return record;
-      if (!record->try_begin()) continue;
       record->started_at = now;
+      if (!record->try_begin()) continue;
       current_started.store(now.time_since_epoch().count(), std::memory_order_relaxed);
       return record;
     }
@@ -68,6 +69,7 @@ struct Turn : ListLinks<Turn> {
   void reset() {
     count = segment_count = 0;
     goes_on = global = false;
+    accrued_entry = 0;
     accrued_ns = 0;
     cursor_.store(0, std::memory_order_relaxed);
   }
@@ -82,7 +84,8 @@ struct Turn : ListLinks<Turn> {
   bool out = false;      ///< Listed by the scheduler.
   Time taken_at{};
   Duration layer1_bound_before{0};  ///< How long layer 1 had been full when it was taken.
-  double accrued_ns = 0;            ///< Charged for the current entry beyond what was expected.
+  std::uint32_t accrued_entry = 0;  ///< The entry that was last charged while it ran,
+  double accrued_ns = 0;            ///< and how much beyond what was expected.
   std::atomic<Time::rep> current_started{0};
   std::array<TaskRecord*, kMaxTasks> tasks{};
   std::array<Segment, kMaxTasks> segments{};

@@ -22,6 +22,7 @@ Ref<AwaitState> AwaitState::make(TaskRecord& record) {
 }
 
 void AwaitState::arm(Function<void()> on_satisfied) {
+  const Ref<AwaitState> alive(*this);  // The one who waits may be through before this loop is.
   on_satisfied_ = std::move(on_satisfied);
   // One more than needed, so that nothing is satisfied before all are listed.
   remaining_.fetch_add(1, std::memory_order_relaxed);

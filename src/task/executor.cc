@@ -37,6 +37,12 @@ std::unique_ptr<Error> ExecutorAccess::await(AwaitState& state, std::optional<Ti
   return executor->await(state, until);
 }
 
+void ExecutorAccess::block(AwaitState& state) {
+  if (state.satisfied()) return;
+  TaskRecord* task = current_task();
+  (task != nullptr ? task->executor : state.records().front()->executor)->block(state);
+}
+
 Time ExecutorAccess::now(const TaskRecord& record) { return record.executor->clock().now(); }
 
 namespace {

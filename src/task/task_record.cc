@@ -56,9 +56,18 @@ bool TaskRecord::try_claim(TaskStatus status) { return claim(status, kClaimed); 
 
 bool TaskRecord::try_claim_unbegun(TaskStatus status) { return claim(status, kClaimed | kBegun); }
 
+void TaskRecord::reclaim(TaskStatus status) {
+  std::uint32_t state = state_.load(std::memory_order_relaxed);
+  const auto with_status = [&] {
+    constexpr std::uint32_t kFlags = (1U << kStatusShift) - 1;
+    return (state & kFlags) | (static_cast<std::uint32_t>(status) << kStatusShift);
+  };
+  while (!state_.compare_exchange_weak(state, with_status(), std::memory_order_acq_rel)) {
+  }
+}
+
 void TaskRecord::publish(Time ended) {
   ended_at = ended;
-  if (started_at == Time{}) started_at = ended;
   const std::uint32_t before = state_.fetch_or(kPublished, std::memory_order_acq_rel);
   if ((before & kWaiters) == 0) return;
   for (;;) {

@@ -48,8 +48,11 @@ TaskScope::TaskScope(Executor& executor, std::stop_token stop)
 TaskScope::~TaskScope() {
   on_stop_.reset();
   cancel();
-  // In a task that has run out of time no await works any more; the children are cancelled and counted elsewhere.
-  static_cast<void>(join());
+  auto state = open_state();
+  const auto error = internal::ExecutorAccess::await(*state, std::nullopt);
+  if (!error) return;
+  COHORT_ASSERT(error->code == ErrorCode::kTimedOut, "a task of a scope must not await the task that owns the scope");
+  internal::ExecutorAccess::block(*open_state());
 }
 
 void TaskScope::adopt(internal::TaskRecord& record) {

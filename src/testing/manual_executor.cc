@@ -15,7 +15,6 @@ using internal::Actions;
 using internal::AwaitState;
 using internal::BatonThread;
 using internal::Phase;
-using internal::Ref;
 using internal::Scheduler;
 using internal::TaskRecord;
 using internal::TaskRef;
@@ -24,8 +23,8 @@ using internal::Turn;
 // Every method runs on the one thread that has the baton, so nothing here is locked.
 class ManualExecutor::Driver {
  public:
-  Driver(VirtualClock& clock, GroupExecutorOptions options)
-      : clock_(clock), workers_(options.threads), scheduler_(std::move(options), clock.now()) {}
+  Driver(const ManualExecutor& owner, VirtualClock& clock, GroupExecutorOptions options)
+      : owner_(owner), clock_(clock), workers_(options.threads), scheduler_(std::move(options), clock.now()) {}
 
   ~Driver() {
     static_cast<void>(shutdown(Duration(0)));
@@ -108,7 +107,7 @@ class ManualExecutor::Driver {
   void submit(TaskRecord& record, std::string_view key, Submission submission) {
     const auto full =
         submission == Submission::kPaced ? Scheduler<>::FullQueue::kBlock : Scheduler<>::FullQueue::kAsGroupSays;
-    scheduler_.submit(record, key, internal::current_task(), full, now());
+    scheduler_.submit(record, key, own_task(), full, now());
     apply();
     if (record.phase == Phase::kAtDoor) {
       const bool inside = drive([&] { return record.phase != Phase::kAtDoor; }, Time::max());
@@ -118,7 +117,7 @@ class ManualExecutor::Driver {
   }
 
   void follow(TaskRecord& record, TaskRecord& predecessor) {
-    scheduler_.follow(record, predecessor, internal::current_task(), now());
+    scheduler_.follow(record, predecessor, own_task(), now());
     apply();
     if (record.phase != Phase::kDependent) return;
     auto state = AwaitState::make(predecessor);
@@ -140,7 +139,7 @@ class ManualExecutor::Driver {
       if (!reached && !until) report_deadlock(state);
       return nullptr;
     }
-    if (auto error = scheduler_.check_await(*task, state, now())) return error;
+    if (auto error = scheduler_.check_await(*task, state, until.has_value(), now())) return error;
     BatonThread& thread = *current_thread_;
     Worker& worker = *worker_of_[&thread];
     task->blocks_thread = true;
@@ -155,36 +154,43 @@ class ManualExecutor::Driver {
     return std::move(task->extras().await_error);
   }
 
+  // Inside a task it awaits what the group has open, and so is parked, and a circle is found.
   Result<void> drain(std::string_view key, Duration timeout) {
-    TaskRecord* task = internal::current_task();
-    if (auto begun = scheduler_.begin_drain(key, task, now()); !begun) return begun;
+    scheduler_.begin_drain(key, now());
     const Time until = saturating_add(now(), timeout);
-    bool drained = false;
-    if (task == nullptr) {
-      drained = drive([&] { return scheduler_.is_drained(key); }, until);
+    std::unique_ptr<Error> conflict;
+    if (own_task() == nullptr) {
+      drive([&] { return scheduler_.is_drained(key); }, until);
     } else {
-      while (!(drained = scheduler_.is_drained(key)) && now() < until) {
-        spend(std::min<Duration>(std::chrono::milliseconds(1), until - now()));
+      while (!conflict && !scheduler_.is_drained(key) && now() < until) {
+        std::vector<TaskRef> open = scheduler_.open_tasks(key);
+        const std::size_t need = open.size();
+        auto state = AwaitState::make(std::move(open), need);
+        conflict = scheduler_.check_await(*own_task(), *state, false, now());
+        if (!conflict) conflict = await(*state, until);
       }
     }
+    const bool drained = scheduler_.is_drained(key);
     scheduler_.end_drain(key, now());
     apply();
+    if (conflict) return std::move(*conflict);
     if (drained) return {};
-    return Error{ErrorCode::kTimedOut, "group '" + std::string(key) + "' still had work when the time to drain ran out",
-                 {}};
+    return Error{
+        ErrorCode::kTimedOut, "group '" + std::string(key) + "' still had work when the time to drain ran out", {}};
   }
 
   Result<void> shutdown(Duration timeout) {
-    if (const TaskRecord* task = internal::current_task()) {
-      return Error{ErrorCode::kConflict, "task '" + task->task_id() + "' cannot shut down the executor that runs it", {}};
+    if (const TaskRecord* task = own_task()) {
+      return Error{
+          ErrorCode::kConflict, "task '" + task->task_id() + "' cannot shut down the executor that runs it", {}};
     }
     scheduler_.close(now());
     if (drive([&] { return scheduler_.is_drained(); }, saturating_add(now(), timeout))) return {};
     scheduler_.cancel_all(now());
     apply();
     run();
-    return Error{ErrorCode::kTimedOut, "tasks were left when the time to shut down ran out; they have been cancelled",
-                 {}};
+    return Error{
+        ErrorCode::kTimedOut, "tasks were left when the time to shut down ran out; they have been cancelled", {}};
   }
 
   void apply() {
@@ -218,7 +224,26 @@ class ManualExecutor::Driver {
     return text;
   }
 
+  // For a body that has run out of time: it holds no permits that it could give back, so its thread just waits, and
+  // another worker takes its place.
+  void block(AwaitState& state) {
+    BatonThread* thread = current_thread_;
+    if (internal::current_task() == nullptr || thread == nullptr) {
+      static_cast<void>(await(state, std::nullopt));
+      return;
+    }
+    workers_.emplace_back();
+    state.arm([this, thread] { freed_.push_back(thread); });
+    yield(*thread);
+  }
+
  private:
+  // The task whose body is running, if it is one of this executor's.
+  [[nodiscard]] TaskRecord* own_task() const {
+    TaskRecord* task = internal::current_task();
+    return task != nullptr && task->executor == &owner_ ? task : nullptr;
+  }
+
   struct Worker {
     enum State { kLooking, kIdle, kBusy, kSpare } state = kLooking;
     Turn turn;
@@ -282,7 +307,7 @@ class ManualExecutor::Driver {
   // False when the turn is no longer this thread's: the task suspended, or was let go.
   bool run_body(TaskRecord& record, BatonThread& thread) {
     while (!run_once(record)) {
-      if (suspend(record, *worker_of_[&thread])) {
+      if (suspend(record, worker_of_[&thread])) {
         worker_of_[&thread] = nullptr;
         return false;
       }
@@ -304,20 +329,24 @@ class ManualExecutor::Driver {
   }
 
   // Does what a coroutine asked for. False when it can go on at once.
-  bool suspend(TaskRecord& record, Worker& worker) {
+  bool suspend(TaskRecord& record, Worker* worker) {
     internal::TaskExtras& extras = record.extras();
     if (!extras.await_request) {
-      scheduler_.sleep(worker.turn, extras.sleep_until, now());
-      leave(worker);
+      if (worker != nullptr) {
+        scheduler_.sleep(worker->turn, extras.sleep_until, now());
+        leave(*worker);
+      } else {
+        scheduler_.sleep_let_go(record, extras.sleep_until, now());
+      }
       apply();
       return true;
     }
     AwaitState& state = *extras.await_request;  // Kept by the record until it asks for the next thing.
     if (state.satisfied()) return false;
-    extras.await_error = scheduler_.check_await(record, state, now());
+    extras.await_error = scheduler_.check_await(record, state, false, now());
     if (extras.await_error) return false;
-    scheduler_.park(worker.turn, state, std::nullopt, now());
-    leave(worker);
+    scheduler_.park(worker->turn, state, std::nullopt, now());
+    leave(*worker);
     arm(record, state);
     return true;
   }
@@ -340,7 +369,8 @@ class ManualExecutor::Driver {
 
   // On a worker that exists only for this, so that no virtual worker is used up.
   void run_here(TaskRecord& record) {
-    const auto free = std::ranges::find_if(spare_, [](const auto& each) { return each.second->state == Worker::kSpare; });
+    const auto free =
+        std::ranges::find_if(spare_, [](const auto& each) { return each.second->state == Worker::kSpare; });
     Worker* worker = nullptr;
     if (free != spare_.end()) {
       worker = free->second.get();
@@ -359,26 +389,27 @@ class ManualExecutor::Driver {
     std::string text = "deadlock in virtual time: nothing is left that could happen, but";
     for (const TaskRef& record : state.records()) {
       if (record->is_done()) continue;
-      text += " task '" + record->task_id() + "' of group '" + record->group_key() +
-              "' has not ended (" + scheduler_.explain(*record, now()).text + ");";
+      text += " task '" + record->task_id() + "' of group '" + record->group_key() + "' has not ended (" +
+              scheduler_.explain(*record, now()).text + ");";
     }
     internal::assertion_failed("an awaited task ends", text.c_str(), __FILE__, __LINE__);
   }
 
+  const ManualExecutor& owner_;
   VirtualClock& clock_;
   Workers workers_;
   std::unordered_map<const Worker*, std::unique_ptr<Worker>> spare_;
   Scheduler<> scheduler_;
   TimerQueue sleeps_;
-  std::deque<BatonThread*> freed_;                           // May go on now.
-  std::unordered_map<TaskRecord*, BatonThread*> blocked_;    // The threads of parked bodies.
-  std::unordered_map<BatonThread*, Worker*> worker_of_;      // Whose turn a thread runs.
+  std::deque<BatonThread*> freed_;                         // May go on now.
+  std::unordered_map<TaskRecord*, BatonThread*> blocked_;  // The threads of parked bodies.
+  std::unordered_map<BatonThread*, Worker*> worker_of_;    // Whose turn a thread runs.
   BatonThread* current_thread_ = nullptr;
   internal::BatonThreads threads_;
 };
 
 ManualExecutor::ManualExecutor(VirtualClock& clock, GroupExecutorOptions options)
-    : driver_(std::make_unique<Driver>(clock, std::move(options))) {}
+    : driver_(std::make_unique<Driver>(*this, clock, std::move(options))) {}
 ManualExecutor::~ManualExecutor() = default;
 
 bool ManualExecutor::run_one() { return driver_->run_one(); }
@@ -443,6 +474,7 @@ void ManualExecutor::cancel_record(TaskRecord& record) { driver_->cancel(record)
 std::unique_ptr<Error> ManualExecutor::await(AwaitState& state, std::optional<Time> until) {
   return driver_->await(state, until);
 }
+void ManualExecutor::block(AwaitState& state) { driver_->block(state); }
 Explanation ManualExecutor::explain_record(TaskRecord& record) {
   return driver_->scheduler().explain(record, driver_->now());
 }

@@ -3,6 +3,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cohort/task/sleep.h"
@@ -139,7 +140,9 @@ TEST_F(ManualExecutorTest, CallablesReturnWhatTheyLike) {
   make_world({.defaults = {.max_concurrency = kUnlimited}});
   auto nothing = executor().submit("a", "void", [] {});
   auto good = executor().submit("a", "good", []() -> Result<int> { return 1; });
-  auto bad = executor().submit("a", "bad", []() -> Result<int> { return Error{ErrorCode::kNotFound, "no such row", {}}; });
+  auto bad = executor().submit("a", "bad", []() -> Result<int> {
+    return Error{ErrorCode::kNotFound, "no such row", {}};
+  });
   auto thrown = executor().submit("a", "thrown", []() -> int { throw std::out_of_range("far"); });
   auto odd = executor().submit("a", "odd", []() -> int { throw 5; });
   auto own = executor().submit("a", "own", [] { return std::make_unique<int>(9); });
@@ -220,6 +223,55 @@ TEST_F(ManualExecutorTest, TryRunHereRunsAtOnceWhenPermitsAreFree) {
   EXPECT_TRUE(busy.is_done());
 }
 
+struct ThrowsWhenMoved {
+  ThrowsWhenMoved() = default;
+  ThrowsWhenMoved(const ThrowsWhenMoved&) { throw std::runtime_error("does not move"); }
+};
+
+TEST_F(ManualExecutorTest, AResultThatCannotBeMovedIsAFailure) {
+  make_world();
+  auto task = executor().submit("a", "1", [] { return ThrowsWhenMoved(); });
+  executor().run();
+  ASSERT_TRUE(task.is_done());
+  EXPECT_EQ(task.take().status, TaskStatus::kFailed);
+  EXPECT_EQ(task.take().error->message, "does not move");
+}
+
+TEST_F(ManualExecutorTest, AResultMayUseTheExecutorWhenItIsDestroyed) {
+  make_world();
+  int destroyed = 0;
+  struct Submits {
+    Submits(ManualExecutor* executor, int* count) : executor_(executor), count_(count) {}
+    Submits(Submits&& other) noexcept : executor_(std::exchange(other.executor_, nullptr)), count_(other.count_) {}
+    ~Submits() {
+      if (executor_ == nullptr) return;
+      ++*count_;
+      executor_->submit("b", "last words", [] {});
+    }
+    ManualExecutor* executor_;
+    int* count_;
+  };
+  executor().submit("a", "detached", [&] { return Submits(&executor(), &destroyed); });
+  executor().run();
+  EXPECT_EQ(destroyed, 1);
+  EXPECT_EQ(executor().group_stats("b")->counters.count(TaskStatus::kSuccess), 1U);
+}
+
+TEST_F(ManualExecutorTest, ATaskOfAnotherExecutorIsOutside) {
+  make_world();
+  World other;
+  ASSERT_TRUE(other.executor.shutdown(0ms));
+  auto refused = executor().submit("a", "1", [&] { return other.executor.submit("b", "2", [] {}).await().status; });
+  EXPECT_EQ(refused.await().value, TaskStatus::kRejected);
+}
+
+TEST_F(ManualExecutorTest, MoveOnlyResultsGoThroughThenAndWhenAll) {
+  make_world({.threads = 2});
+  const auto one = [&] { return executor().submit("a", "1", [] { return std::make_unique<int>(1); }); };
+  EXPECT_EQ(one().then([](std::unique_ptr<int> value) { return *value + 1; }).await().value, 2);
+  EXPECT_EQ(**when_all(one(), one()).await()[1].value, 1);
+}
+
 TEST_F(ManualExecutorTest, ALeakIsNamed) {
   World world;
   ASSERT_TRUE(world.executor.pause_group("a"));
@@ -229,6 +281,17 @@ TEST_F(ManualExecutorTest, ALeakIsNamed) {
 
   handle.cancel();
   EXPECT_EQ(world.executor.leaks(), "");
+}
+
+TEST(ManualExecutorDeathTest, ATaskAwaitsOnlyWhatTheExecutorKnows) {
+  EXPECT_DEATH(
+      {
+        VirtualClock clock;
+        ManualExecutor executor(clock);
+        executor.submit("a", "1", []() -> Task<> { co_await std::suspend_always(); });
+        executor.run();
+      },
+      "a Task awaits Tasks, handles, scopes and sleeps, nothing else");
 }
 
 TEST(ManualExecutorDeathTest, ADeadlockIsAnAssertionThatSaysWhoWaits) {

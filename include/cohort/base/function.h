@@ -81,29 +81,28 @@ class Function<R(Args...)> {
   }
 
   template <class Callable>
-  static constexpr Operations kOperations = {
-      [](void* storage, Args&&... args) -> R {
-        if constexpr (std::is_void_v<R>) {
-          callable_in<Callable>(storage)(std::forward<Args>(args)...);
-        } else {
-          return callable_in<Callable>(storage)(std::forward<Args>(args)...);
-        }
-      },
-      [](void* from, void* to) {
-        if constexpr (kFits<Callable>) {
-          ::new (to) Callable(std::move(callable_in<Callable>(from)));
-          callable_in<Callable>(from).~Callable();
-        } else {
-          ::new (to) Callable*(&callable_in<Callable>(from));
-        }
-      },
-      [](void* storage) {
-        if constexpr (kFits<Callable>) {
-          callable_in<Callable>(storage).~Callable();
-        } else {
-          delete &callable_in<Callable>(storage);
-        }
-      }};
+  static constexpr Operations kOperations = {[](void* storage, Args&&... args) -> R {
+                                               if constexpr (std::is_void_v<R>) {
+                                                 callable_in<Callable>(storage)(std::forward<Args>(args)...);
+                                               } else {
+                                                 return callable_in<Callable>(storage)(std::forward<Args>(args)...);
+                                               }
+                                             },
+                                             [](void* from, void* to) {
+                                               if constexpr (kFits<Callable>) {
+                                                 ::new (to) Callable(std::move(callable_in<Callable>(from)));
+                                                 callable_in<Callable>(from).~Callable();
+                                               } else {
+                                                 ::new (to) Callable*(&callable_in<Callable>(from));
+                                               }
+                                             },
+                                             [](void* storage) {
+                                               if constexpr (kFits<Callable>) {
+                                                 callable_in<Callable>(storage).~Callable();
+                                               } else {
+                                                 delete &callable_in<Callable>(storage);
+                                               }
+                                             }};
 
   void take(Function& other) {
     if (other.operations_ == nullptr) return;

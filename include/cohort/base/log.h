@@ -37,9 +37,9 @@ inline LogSink* log_sink_for(LogLevel level) {
 }  // namespace cohort
 
 /// Logs a message whose text is only made when somebody listens: COHORT_LOG(kWarning, "group", "evicted " + key).
-#define COHORT_LOG(level, area, message)                                                             \
-  do {                                                                                               \
+#define COHORT_LOG(level, area, message)                                                                \
+  do {                                                                                                  \
     if (auto* cohort_sink = ::cohort::internal::log_sink_for(::cohort::LogLevel::level); cohort_sink) { \
-      cohort_sink->write(::cohort::LogLevel::level, area, message);                                  \
-    }                                                                                                \
+      cohort_sink->write(::cohort::LogLevel::level, area, message);                                     \
+    }                                                                                                   \
   } while (false)

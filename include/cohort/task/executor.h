@@ -76,19 +76,30 @@ class Executor {
     return as_handle(std::move(record));
   }
 
-  /// Submits all, in order.
+  /// Submits all, in order. Takes the callables out of `tasks`.
   template <class T>
-  std::vector<TaskHandle<T>> submit_all(std::vector<GroupTask<T>> tasks) {
+  std::vector<TaskHandle<T>> submit_all(std::vector<GroupTask<T>>& tasks) {
     std::vector<TaskHandle<T>> handles;
     handles.reserve(tasks.size());
     for (GroupTask<T>& task : tasks) handles.push_back(task.submit_(*this, task, false));
     return handles;
   }
 
-  /// Runs all and returns their results in input order, whatever becomes of each. Blocks; a full queue slows it down
-  /// instead of rejecting. When `stop` is asked for, what has not ended is cancelled.
   template <class T>
-  std::vector<TaskResult<T>> execute_all(std::vector<GroupTask<T>> tasks, std::stop_token stop = {});
+  std::vector<TaskHandle<T>> submit_all(std::vector<GroupTask<T>>&& tasks) {
+    return submit_all(tasks);
+  }
+
+  /// Runs all and returns their results in input order, whatever becomes of each. Blocks. It paces itself: a queue that
+  /// the batch has filled slows it down instead of rejecting; one that others have filled makes it wait too, except
+  /// inside a task, where it rejects. When `stop` is asked for, what has not ended is cancelled. Takes the callables
+  /// out of `tasks`.
+  template <class T>
+  std::vector<TaskResult<T>> execute_all(std::vector<GroupTask<T>>& tasks, std::stop_token stop = {});
+  template <class T>
+  std::vector<TaskResult<T>> execute_all(std::vector<GroupTask<T>>&& tasks, std::stop_token stop = {}) {
+    return execute_all(tasks, std::move(stop));
+  }
 
   /// Why the task is where it is.
   template <class T>
@@ -148,6 +159,8 @@ class Executor {
   /// Blocks until `state` is satisfied or `until` has come; the current task, if any, is parked meanwhile. Returns why
   /// it could not wait: a cycle (kConflict), or the current task's own time-out (kTimedOut).
   virtual std::unique_ptr<Error> await(internal::AwaitState& state, std::optional<Time> until) = 0;
+  /// Blocks this thread until `state` is satisfied, whatever the current task is: for one that has run out of time.
+  virtual void block(internal::AwaitState& state) = 0;
   [[nodiscard]] virtual Explanation explain_record(internal::TaskRecord& record) = 0;
 
  private:

@@ -23,7 +23,7 @@ struct GroupLimits {
   std::optional<std::uint32_t> max_waiting = {};      ///< Length of the queue. Default 100,000.
   std::optional<double> weight = {};                  ///< Share relative to other groups. Default 1.
   std::optional<OverflowPolicy> overflow = {};        ///< Default kReject.
-  std::optional<Rate> rate = {};                      ///< Starts per time. Default unlimited.
+  std::optional<Rate> rate = {};                      ///< Starts per time. Default, or a count of kUnlimited: any.
   std::optional<std::uint32_t> max_overrunning = {};  ///< Bodies past their time-out. Default: max_concurrency.
 
   friend bool operator==(const GroupLimits&, const GroupLimits&) = default;

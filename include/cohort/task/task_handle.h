@@ -60,10 +60,12 @@ class TaskHandle {
   [[nodiscard]] std::optional<TaskResult<T>> await_for(Duration timeout) const
     requires std::copy_constructible<Value>
   {
-    auto state = internal::AwaitState::make(*record_);
-    const Time until = saturating_add(internal::ExecutorAccess::now(*record_), timeout);
-    if (auto error = internal::ExecutorAccess::await(*state, until)) return not_awaited(std::move(*error));
-    if (!is_done()) return std::nullopt;
+    if (!is_done()) {
+      auto state = internal::AwaitState::make(*record_);
+      const Time until = saturating_add(internal::ExecutorAccess::now(*record_), timeout);
+      if (auto error = internal::ExecutorAccess::await(*state, until)) return not_awaited(std::move(*error));
+      if (!is_done()) return std::nullopt;
+    }
     return result([](Record& record) { return record.value; });
   }
 
@@ -72,11 +74,14 @@ class TaskHandle {
     return waited([](Record& record) { return std::exchange(record.value, std::nullopt); });
   }
 
-  /// Runs `f` as another task of the same group once this one is done: with its value if it succeeded, or, if `f` takes
-  /// a TaskResult<T>, in any case. Otherwise the new task ends as this one did, as kCancelled or kFailed.
+  /// Runs `f` as another task of the same group and priority once this one is done: with its value if it succeeded, or,
+  /// if `f` takes a TaskResult<T>, in any case. Otherwise the new task ends as this one did, as kCancelled or kFailed.
+  /// A value that cannot be copied is moved out, as by take(). The executor must still exist. The id is this one's with
+  /// a
+  /// "+", unless one is given.
   template <class F>
   auto then(F f) const {
-    return then(task_id() + "+", std::move(f));
+    return then(task_id().substr(0, 255) + "+", std::move(f));
   }
   template <class F>
   auto then(std::string_view new_id, F f) const;
@@ -90,11 +95,7 @@ class TaskHandle {
       }
       TaskResult<T> await_resume() const {
         if (auto error = internal::take_await_error()) return handle.not_awaited(std::move(*error));
-        if constexpr (std::copy_constructible<Value>) {
-          return handle.result([](Record& record) { return record.value; });
-        } else {
-          return handle.result([](Record& record) { return std::exchange(record.value, std::nullopt); });
-        }
+        return handle.await_or_take();
       }
     };
     return Awaiter{*this};
@@ -102,11 +103,16 @@ class TaskHandle {
 
   /// For executors and combinators.
   [[nodiscard]] Record& record() const { return *record_; }
+  /// As await for values that can be copied, as take for others.
+  [[nodiscard]] TaskResult<T> await_or_take() const {
+    if constexpr (std::copy_constructible<Value>) {
+      return await();
+    } else {
+      return take();
+    }
+  }
 
  private:
-  template <class U>
-  friend class WhenAll;
-
   template <class Read>
   TaskResult<T> waited(Read read) const {
     if (!is_done()) {
@@ -120,8 +126,9 @@ class TaskHandle {
   TaskResult<T> result(Read read) const {
     std::optional<Error> error;
     if (record_->error) error = *record_->error;
-    return {group(),           task_id(), record_->status(), read(*record_), std::move(error), record_->submitted_at,
-            record_->started_at, record_->ended_at};
+    const Time started_at = record_->has_begun() ? record_->started_at : record_->ended_at;
+    return {group(),    task_id(),        record_->status(), read(*record_), std::move(error), record_->submitted_at,
+            started_at, record_->ended_at};
   }
 
   TaskResult<T> not_awaited(Error error) const {
@@ -144,9 +151,9 @@ class Continuation {
   auto operator()() {
     TaskHandle<T> handle(std::move(before_));
     if constexpr (kTakesResult) {
-      return f_(handle.await());
+      return f_(handle.await_or_take());
     } else {
-      return with_value(handle.await());
+      return with_value(handle.await_or_take());
     }
   }
 
@@ -192,6 +199,7 @@ auto TaskHandle<T>::then(std::string_view new_id, F f) const {
   using Body = internal::Continuation<T, F>;
   using Next = internal::CallableRecord<Body>;
   auto next = internal::Ref<Next>::adopt(new Next(new_id, Body(record_, std::move(f))));
+  next->priority = record_->priority;
   internal::ExecutorAccess::follow(*next, *record_);
   using U = internal::ValueOf<Next>;
   return TaskHandle<U>(internal::Ref<internal::ResultRecord<U>>(*next));

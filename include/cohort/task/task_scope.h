@@ -13,7 +13,8 @@
 namespace cohort {
 
 /// Owns the tasks that are submitted through it: none outlives it. When it ends, or its stop token is asked, what has
-/// not ended is cancelled; the destructor waits for the rest.
+/// not ended is cancelled; the destructor waits for the rest, even in a task that has run out of time. A task of the
+/// scope must not await the one that owns it.
 ///
 ///     TaskScope scope(executor);
 ///     scope.submit("db", "a", read_a);

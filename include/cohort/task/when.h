@@ -72,7 +72,7 @@ auto when_all(std::vector<TaskHandle<T>> handles) {
   auto collect = [](const std::vector<TaskHandle<T>>& all) {
     std::vector<TaskResult<T>> results;
     results.reserve(all.size());
-    for (const TaskHandle<T>& handle : all) results.push_back(handle.await());
+    for (const TaskHandle<T>& handle : all) results.push_back(handle.await_or_take());
     return results;
   };
   const std::size_t need = handles.size();

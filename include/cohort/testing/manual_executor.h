@@ -9,8 +9,8 @@
 
 namespace cohort {
 
-/// An Executor in virtual time: the scheduler of the real one, driven by the test. Nothing happens until it is asked to,
-/// everything happens in the same order every time, and time passes only where the test or a sleeping body lets it.
+/// An Executor in virtual time: the scheduler of the real one, driven by the test. Nothing happens until it is asked
+/// to, everything happens in the same order every time, and time passes only where the test or a sleeping body lets it.
 ///
 ///     VirtualClock clock;
 ///     ManualExecutor executor(clock, {.defaults = {.max_concurrency = 2}, .threads = 4});
@@ -20,7 +20,8 @@ namespace cohort {
 ///
 /// It has `threads` virtual workers (0: 2). Bodies take no time, except by spend(). A body that blocks (spend, await)
 /// has a thread of its own, and exactly one thread runs at any time. Awaiting from outside drives the executor, through
-/// time if it must; when nothing is left that could happen, that is a deadlock and an assertion says who waits for what.
+/// time if it must; when nothing is left that could happen, that is a deadlock and an assertion says who waits for
+/// what.
 ///
 /// Thread-safety: confined to the thread that made it and the bodies it runs.
 /// Example: examples/04_virtual_time.cc
@@ -63,6 +64,7 @@ class ManualExecutor final : public Executor {
   void follow_record(internal::TaskRecord& record, internal::TaskRecord& predecessor) override;
   void cancel_record(internal::TaskRecord& record) override;
   std::unique_ptr<Error> await(internal::AwaitState& state, std::optional<Time> until) override;
+  void block(internal::AwaitState& state) override;
   [[nodiscard]] Explanation explain_record(internal::TaskRecord& record) override;
 
  private:

@@ -42,6 +42,16 @@ class IntrusiveList {
     first_ = &element;
   }
 
+  /// Puts `element` before `place`, which must be in this very list.
+  void insert_before(T& place, T& element) {
+    T* before = links(place).previous_;
+    if (before == nullptr) return push_front(element);
+    links(element).previous_ = before;
+    links(element).next_ = &place;
+    links(*before).next_ = &element;
+    links(place).previous_ = &element;
+  }
+
   /// `element` must be in this very list.
   void erase(T& element) {
     Links& own = links(element);

@@ -55,7 +55,14 @@ class ResultRecord : public TaskRecord {
  protected:
   void end_with_value(Value&& result) {
     claimed_by_body = try_claim(TaskStatus::kSuccess);
-    if (claimed_by_body) value.emplace(std::move(result));
+    if (!claimed_by_body) return;
+    try {
+      value.emplace(std::move(result));
+    } catch (...) {
+      // The result cannot be moved to where it belongs: the task has failed after all.
+      error = std::make_unique<Error>(Error::from_exception(std::current_exception()));
+      reclaim(TaskStatus::kFailed);
+    }
   }
 
   void end_with_error(TaskStatus status, Error failure) {
@@ -112,6 +119,7 @@ class CallableRecord final : public ResultRecord<BodyValue<F>> {
   CallableRecord(std::string_view task_id, G&& callable)
       : ResultRecord<BodyValue<F>>(task_id), callable_(std::forward<G>(callable)) {
     if constexpr (takes_stop_token<F>) stop_ = std::stop_source();
+    if constexpr (is_task_v<Returned<F>>) this->extras();
   }
 
   bool run() override {
@@ -148,7 +156,10 @@ class CallableRecord final : public ResultRecord<BodyValue<F>> {
       next = coroutine_.coroutine();
     }
     next.resume();
-    if (!coroutine_.coroutine().done()) return false;
+    if (!coroutine_.coroutine().done()) {
+      COHORT_ASSERT(this->extras().resume_point, "a Task awaits Tasks, handles, scopes and sleeps, nothing else");
+      return false;
+    }
     this->end_with_outcome_of([this]() -> decltype(auto) { return coroutine_.coroutine().promise().result(); });
     coroutine_ = Coroutine();
     return true;

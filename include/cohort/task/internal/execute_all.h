@@ -10,12 +10,12 @@
 
 namespace cohort::internal {
 
-/// One call of execute_all. A group has at most `window` of the batch's tasks waiting at a time; the next is handed in
-/// when the oldest of them is done, so the batch neither floods the queue nor fills it to the brim for others.
+/// One call of execute_all. A group has at most `window` of the batch's tasks open at a time; the next is handed in
+/// when the oldest of them is done, so the batch does not overflow the queue by itself.
 template <class T>
 class Batch {
  public:
-  explicit Batch(Executor& executor, std::vector<GroupTask<T>> tasks) : executor_(executor), tasks_(std::move(tasks)) {}
+  Batch(Executor& executor, std::vector<GroupTask<T>>& tasks) : executor_(executor), tasks_(tasks) {}
 
   std::vector<TaskResult<T>> run(std::stop_token stop) {
     std::stop_callback cancel_rest(stop, [this] { cancel(); });
@@ -95,13 +95,18 @@ class Batch {
 
   TaskResult<T> never_submitted(const GroupTask<T>& task) {
     const Time now = executor_.clock().now();
-    return {task.group(), task.task_id(),       TaskStatus::kCancelled, std::nullopt,
+    return {task.group(),
+            task.task_id(),
+            TaskStatus::kCancelled,
+            std::nullopt,
             Error{ErrorCode::kCancelled, "the batch was asked to stop before this task was submitted", {}},
-            now,          now,                  now};
+            now,
+            now,
+            now};
   }
 
   Executor& executor_;
-  std::vector<GroupTask<T>> tasks_;
+  std::vector<GroupTask<T>>& tasks_;
   std::map<std::string, Open> open_;
   Mutex mutex_;
   std::vector<TaskHandle<T>> handles_ COHORT_GUARDED_BY(mutex_);
@@ -113,8 +118,8 @@ class Batch {
 namespace cohort {
 
 template <class T>
-std::vector<TaskResult<T>> Executor::execute_all(std::vector<GroupTask<T>> tasks, std::stop_token stop) {
-  return internal::Batch<T>(*this, std::move(tasks)).run(std::move(stop));
+std::vector<TaskResult<T>> Executor::execute_all(std::vector<GroupTask<T>>& tasks, std::stop_token stop) {
+  return internal::Batch<T>(*this, tasks).run(std::move(stop));
 }
 
 }  // namespace cohort

@@ -16,6 +16,8 @@ struct ExecutorAccess {
   static void follow(TaskRecord& record, TaskRecord& predecessor);
   /// Waits on this thread: through the current task's executor, so that it can park, else through that of the awaited.
   static std::unique_ptr<Error> await(AwaitState& state, std::optional<Time> until);
+  /// As await, but blocks the thread where the current task cannot park any more.
+  static void block(AwaitState& state);
   [[nodiscard]] static Time now(const TaskRecord& record);
 
   template <class Task, class ExecutorType>

@@ -113,16 +113,16 @@ struct TaskExtras {
   };
 
   SubmitOptions options;
-  OwnedTimer limit;                    ///< The queue or run time-out, whichever phase it is in.
-  OwnedTimer wake;                     ///< The end of a sleep, or of a timed await.
-  AwaitState* awaiting = nullptr;      ///< What a parked task waits for.
-  Duration layer1_bound_before{0};     ///< While it sleeps: how long layer 1 had been full before,
-  double prepaid_ns = 0;               ///< and what its group was charged for it in advance.
-  TaskRef predecessor;                 ///< What a dependent task follows.
+  OwnedTimer limit;                 ///< The queue or run time-out, whichever phase it is in.
+  OwnedTimer wake;                  ///< The end of a sleep, or of a timed await.
+  AwaitState* awaiting = nullptr;   ///< What a parked task waits for.
+  Duration layer1_bound_before{0};  ///< While it sleeps: how long layer 1 had been full before,
+  double prepaid_ns = 0;            ///< and what its group was charged for it in advance.
+  TaskRef predecessor;              ///< What a dependent task follows.
 
   // What a coroutine asked for when it suspended; its driver acts on it after run() has returned.
   std::coroutine_handle<> resume_point;
-  Ref<AwaitState> await_request;       ///< Null: it sleeps until `sleep_until`.
+  Ref<AwaitState> await_request;  ///< Null: it sleeps until `sleep_until`.
   Time sleep_until{};
   std::unique_ptr<Error> await_error;  ///< Why the last await failed, for the body to collect.
 };
@@ -156,6 +156,8 @@ class TaskRecord : public ListLinks<TaskRecord> {
   bool try_claim(TaskStatus status);
   /// As try_claim, but not once the body has begun.
   bool try_claim_unbegun(TaskStatus status);
+  /// Changes the status it claimed with. Only for the one who claimed, before publish.
+  void reclaim(TaskStatus status);
   /// Announces the end and notifies the waiters. Only for the one who claimed, once.
   void publish(Time ended_at);
 
@@ -194,10 +196,11 @@ class TaskRecord : public ListLinks<TaskRecord> {
   // Written before publish, read after it.
   std::unique_ptr<Error> error;
   Time submitted_at{};
-  Time started_at{};
+  Time started_at{};  ///< Written before it is begun; means nothing unless it has.
   Time ended_at{};
 
   // The scheduler's.
+  std::uint32_t sequence = 0;  ///< Its place in its queue relative to the others, modulo 2^32.
   Group* group = nullptr;
   Turn* turn = nullptr;  ///< While kTaken.
   Phase phase = Phase::kNew;
