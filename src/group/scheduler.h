@@ -224,6 +224,12 @@ class Scheduler {
   void give_back_rest_of(const Group& group);
   void undo_start(TaskRecord& record, const Turn& turn);
   void wind_up(Turn& turn, TaskRecord* stays);
+  struct Used {
+    Duration time{0};
+    std::uint32_t tasks = 0;
+    bool passed_over = false;  ///< Some had been cancelled after they were taken.
+  };
+  Used end_tasks(Turn& turn, const Turn::Segment& segment, const TaskRecord* stays);
   void complete(TaskRecord& record, Duration thread_time);
   TaskRecord& leave_turn(Turn& turn);
   void release_segment(Turn::Segment& segment);

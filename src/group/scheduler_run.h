@@ -359,37 +359,14 @@ void Scheduler<Faults>::wind_up(Turn& turn, TaskRecord* stays) {
   for (std::uint32_t s = 0; s < turn.segment_count; ++s) {
     Turn::Segment& segment = turn.segments[s];
     Group& group = *segment.group;
-    Duration used{0};
-    std::uint32_t ran = 0;
-    bool passed_over = false;
-    bool has_stays = false;
-    for (std::uint32_t i = segment.first; i < segment.first + segment.count; ++i) {
-      TaskRecord& record = *turn.tasks[i];
-      if (!record.has_begun()) {
-        passed_over = true;
-        undo_start(record, turn);
-        forget(record);
-        continue;
-      }
-      const Time started = turn.goes_on ? turn.taken_at : record.started_at;
-      const bool last = turn.count == 1 || &record == stays;
-      const Duration spent = (last ? now_ : record.ended_at) - started;
-      used += spent;
-      ++ran;
-      if (&record == stays) {
-        has_stays = true;
-        group.counters.thread_time += spent;
-      } else {
-        complete(record, spent);
-      }
-    }
-    charge(group, static_cast<double>(used.count()) * rate - segment.charged_ns);
-    learn(group, used, ran);
-    if (has_stays) {
+    const Used used = end_tasks(turn, segment, stays);
+    charge(group, static_cast<double>(used.time.count()) * rate - segment.charged_ns);
+    learn(group, used.time, used.tasks);
+    if (stays != nullptr && stays->group == &group) {
       stays->holds_concurrency = std::exchange(segment.concurrency, false);
       if (stays->own_account) segment.in_flight = false;
     }
-    if (!(Faults::kKeepPermitOfCancelled && passed_over)) release_segment(segment);
+    if (!(Faults::kKeepPermitOfCancelled && used.passed_over)) release_segment(segment);
     if (group.last_turn == &turn) group.last_turn = nullptr;
     // In this order: a group that can run on goes straight from being charged to being ready, and keeps its place.
     refresh(group);
@@ -399,6 +376,32 @@ void Scheduler<Faults>::wind_up(Turn& turn, TaskRecord* stays) {
   release_global(turn.global);
   turn.reset();
   level_is_fresh_ = false;
+}
+
+// Completes and forgets a segment's tasks, all but `stays`, and says what they used.
+template <class Faults>
+auto Scheduler<Faults>::end_tasks(Turn& turn, const Turn::Segment& segment, const TaskRecord* stays) -> Used {
+  Used used;
+  for (std::uint32_t i = segment.first; i < segment.first + segment.count; ++i) {
+    TaskRecord& record = *turn.tasks[i];
+    if (!record.has_begun()) {
+      used.passed_over = true;
+      undo_start(record, turn);
+      forget(record);
+      continue;
+    }
+    const Time started = turn.goes_on ? turn.taken_at : record.started_at;
+    const bool is_current = turn.count == 1 || &record == stays;
+    const Duration spent = (is_current ? now_ : record.ended_at) - started;
+    used.time += spent;
+    ++used.tasks;
+    if (&record == stays) {
+      segment.group->counters.thread_time += spent;
+    } else {
+      complete(record, spent);
+    }
+  }
+  return used;
 }
 
 template <class Faults>

@@ -2,21 +2,14 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
+#include "testing/seed_test_fixture.h"
 
 namespace cohort::internal {
 namespace {
 
-// COHORT_SEED=n replays one storm; COHORT_STORMS=n runs more of them.
-std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
-
 TEST(SchedulerStormTest, NoRuleIsBroken) {
-  const std::uint64_t first = from_environment("COHORT_SEED", 1);
-  const std::uint64_t count = std::getenv("COHORT_SEED") != nullptr ? 1 : from_environment("COHORT_STORMS", 4000);
-  for (std::uint64_t seed = first; seed < first + count; ++seed) {
+  const Seeds seeds(4000);
+  for (std::uint64_t seed = seeds.first(); seed <= seeds.last(); ++seed) {
     ASSERT_EQ(run_storm<NoFaults>(seed), "") << "replay with ./dev sim " << seed;
   }
 }

@@ -159,18 +159,18 @@ class ManualExecutor::Driver {
     scheduler_.begin_drain(key, now());
     const Time until = saturating_add(now(), timeout);
     std::unique_ptr<Error> conflict;
+    bool drained = false;
     if (own_task() == nullptr) {
-      drive([&] { return scheduler_.is_drained(key); }, until);
-    } else {
-      while (!conflict && !scheduler_.is_drained(key) && now() < until) {
-        std::vector<TaskRef> open = scheduler_.open_tasks(key);
-        const std::size_t need = open.size();
-        auto state = AwaitState::make(std::move(open), need);
-        conflict = scheduler_.check_await(*own_task(), *state, false, now());
-        if (!conflict) conflict = await(*state, until);
-      }
+      drained = drive([&] { return scheduler_.is_drained(key); }, until);
     }
-    const bool drained = scheduler_.is_drained(key);
+    while (own_task() != nullptr && !drained && !conflict && now() < until) {
+      std::vector<TaskRef> open = scheduler_.open_tasks(key);
+      const std::size_t need = open.size();
+      drained = need == 0;
+      auto state = AwaitState::make(std::move(open), need);
+      conflict = scheduler_.check_await(*own_task(), *state, false, now());
+      if (!drained && !conflict) conflict = await(*state, until);
+    }
     scheduler_.end_drain(key, now());
     apply();
     if (conflict) return std::move(*conflict);
