@@ -3,7 +3,7 @@
 #   cohort_layer(base TO core
 #     HEADERS ...   public, relative to include/cohort/<layer>; verified to be self-contained
 #     SOURCES ...   relative to src/<layer>
-#     TESTS ...     relative to src/<layer>; made into one program, <layer>_test
+#     TESTS ...     relative to src/<layer>; made into one program, cohort_<layer>_test
 #   )
 
 include(CMakePackageConfigHelpers)
@@ -27,6 +27,8 @@ function(cohort_library name)
     VERIFY_INTERFACE_HEADER_SETS ON)
   target_compile_features(cohort_${name} PUBLIC cxx_std_20)
   target_include_directories(cohort_${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  # Without it g++ turns a loop of co_awaits into recursion when it does not optimise.
+  target_compile_options(cohort_${name} PUBLIC $<$<CXX_COMPILER_ID:GNU>:-foptimize-sibling-calls>)
   target_link_libraries(cohort_${name} PUBLIC Threads::Threads PRIVATE $<BUILD_INTERFACE:cohort_warnings>)
   if(COHORT_SANITIZE)
     target_compile_options(cohort_${name} PUBLIC
@@ -60,7 +62,7 @@ function(cohort_add_layer_tests)
   foreach(layer IN LISTS layers)
     get_property(tests GLOBAL PROPERTY cohort_tests_of_${layer})
     if(tests)
-      cohort_test(${layer}_test ${tests})
+      cohort_test(cohort_${layer}_test ${tests})
     endif()
   endforeach()
 endfunction()

@@ -20,7 +20,7 @@ int main() {
     int total = 0;
     for (const auto& part : when_all(price, stock).await()) total += part.value.value_or(0);
 
-    cohort::TaskScope scope(executor);  // Nothing submitted through it outlives it.
+    cohort::TaskScope scope(executor);  // Cancels and awaits what is left when it ends.
     scope.submit("log", "visit", [] { std::puts("somebody looked at the page"); });
     if (auto joined = scope.join(); !joined) return -1;
     return total;

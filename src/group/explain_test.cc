@@ -63,7 +63,7 @@ TEST_F(ExplainTest, Workers) {
   executor().run();
   auto waits = submit("b", "2");
 
-  expect(waits, Bound::kWorkers, "group 'b' may run; every worker is busy; 0 ahead");
+  expect(waits, Bound::kWorkers, "group 'b' may run as soon as a worker comes to it; 0 ahead");
   EXPECT_EQ(executor().explain(waits).holders, std::vector<std::string>{"a"});
 }
 
@@ -85,7 +85,7 @@ TEST_F(ExplainTest, AFollowingTaskAndOneThatRuns) {
   auto first = executor().submit("a", "first", [&] { executor().spend(10ms); });
   auto following = first.then("second", [] {});
   expect(following, Bound::kDependency, "task 'second' follows task 'first', which has not ended");
-  expect(first, Bound::kWorkers, "group 'a' may run; every worker is busy; 0 ahead");
+  expect(first, Bound::kWorkers, "group 'a' may run as soon as a worker comes to it; 0 ahead");
   executor().run();
   expect(first, Bound::kNothing, "task 'first' is running");
   executor().advance(10ms);

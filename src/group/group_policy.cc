@@ -81,6 +81,7 @@ void GroupPolicy::set_paused(std::string_view key, bool paused) {
   const std::string name(key);
   Change& change = changes_[name];
   change.paused = paused;
+  if (!paused) change.stopped = false;
   if (change == Change{}) changes_.erase(name);  // Keys that came and went cost nothing.
 }
 

@@ -24,6 +24,7 @@ class GroupPolicy {
 
   /// Keeps the fields that are set; a max_concurrency of 0 stops the group until there is another.
   void change(std::string_view key, const GroupLimits& limits);
+  /// False also ends what a max_concurrency of 0 began.
   void set_paused(std::string_view key, bool paused);
   /// By set_paused or by a max_concurrency of 0.
   [[nodiscard]] bool is_paused(std::string_view key) const;

@@ -59,6 +59,10 @@ TEST(GroupPolicyTest, APauseAndAConcurrencyOfZeroAreTwoThings) {
   EXPECT_TRUE(policy.is_paused("a"));
   policy.set_paused("a", false);
   EXPECT_FALSE(policy.is_paused("a"));
+  policy.change("a", {.max_concurrency = 0});
+  EXPECT_TRUE(policy.is_paused("a"));
+  policy.set_paused("a", false);
+  EXPECT_FALSE(policy.is_paused("a"));
 }
 
 TEST(GroupPolicyTest, AChangeTouchesOnlyWhatItSets) {

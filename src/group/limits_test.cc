@@ -312,6 +312,22 @@ TEST_F(LimitsTest, ABatchPacesItselfInsteadOfOverflowing) {
   for (const TaskResult<int>& result : executor().execute_all(std::move(tasks))) EXPECT_TRUE(result.ok());
 }
 
+TEST_F(LimitsTest, ASlowGroupInABatchDoesNotHoldUpTheOthers) {
+  make_world({.groups = {{"slow", {.max_waiting = 2}}}, .threads = 2});
+  const Time start = now();
+  std::vector<GroupTask<int>> tasks;
+  for (int i = 0; i < 20; ++i) {
+    tasks.emplace_back("slow", std::to_string(i), [&] {
+      executor().spend(100ms);
+      return 0;
+    });
+  }
+  tasks.emplace_back("fast", "fast", [] { return 1; });
+  const auto results = executor().execute_all(tasks);
+  EXPECT_EQ(results.back().ended_at - start, 0ms);
+  EXPECT_EQ(results[19].ended_at - start, 2s);
+}
+
 TEST_F(LimitsTest, ABatchThatIsAskedToStopCancelsTheRestInOrder) {
   make_world();
   std::stop_source stop;

@@ -212,7 +212,9 @@ class Storm {
   }
 
   void pause(int group, bool paused) {
-    models_[static_cast<std::size_t>(group)].paused = paused;
+    Model& model = models_[static_cast<std::size_t>(group)];
+    model.paused = paused;
+    if (!paused) model.stopped = false;
     scheduler_.set_paused(key(group), paused, now_);
   }
 
@@ -508,7 +510,6 @@ class Storm {
   void finish() {
     for (int g = 0; g < kGroups; ++g) {
       pause(g, false);
-      if (models_[static_cast<std::size_t>(g)].stopped) set_limits(g, 1, kUnlimited);
       while (drains_[static_cast<std::size_t>(g)] > 0) drain(g, false);
     }
     for (int i = 0; i < 100'000 && broken_.empty() && scheduler_.present() != 0; ++i) {

@@ -84,6 +84,7 @@ bool Scheduler<Faults>::refuse(TaskRecord& record, std::string_view key, TaskRec
   }
   if (!problem.empty()) {
     ++evicted_.submitted;
+    if (key.size() <= Executor::kMaxKeyBytes) record.set_group_name(Ref<GroupName>::adopt(new GroupName(key)));
     reject(record, nullptr, TaskStatus::kRejected, {ErrorCode::kInvalid, problem, {}});
     return true;
   }

@@ -163,7 +163,7 @@ std::string Scheduler<Faults>::describe(const Group& group, Bound bound) const {
       return "all groups together have " + of(parked_, max_parked_) + " tasks parked";
     case Bound::kDoor:
       return name + " has " + of(group.waiting + group.following, group.limits.max_waiting) + " waiting";
-    default: return name + " may run; every worker is busy";
+    default: return name + " may run as soon as a worker comes to it";
   }
 }
 

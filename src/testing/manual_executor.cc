@@ -39,6 +39,7 @@ class ManualExecutor::Driver {
   [[nodiscard]] Time now() const { return clock_.now(); }
 
   bool run_one() {
+    if (next_event() <= now()) pass_time(now());  // The clock may have been moved by somebody else.
     if (!freed_.empty()) {
       BatonThread* thread = freed_.front();
       freed_.pop_front();
@@ -72,13 +73,17 @@ class ManualExecutor::Driver {
 
   // Moves the clock to the next thing that happens by itself, at most to `end`. False when there is none.
   bool pass_time(Time end) {
-    const Time next = std::min(scheduler_.next_timer().value_or(Time::max()), sleeps_.next().value_or(Time::max()));
+    const Time next = next_event();
     if (next == Time::max() || next > end) return false;
     if (next > now()) clock_.set(next);
     while (Timer* due = sleeps_.pop_due(now())) freed_.push_back(static_cast<Sleep*>(due)->thread);
     scheduler_.tick(now());
     apply();
     return true;
+  }
+
+  [[nodiscard]] Time next_event() const {
+    return std::min(scheduler_.next_timer().value_or(Time::max()), sleeps_.next().value_or(Time::max()));
   }
 
   // Drives until `reached()`, or `until` has come, or nothing can happen any more.
@@ -414,10 +419,10 @@ ManualExecutor::~ManualExecutor() = default;
 
 bool ManualExecutor::run_one() { return driver_->run_one(); }
 void ManualExecutor::run() { driver_->run(); }
-void ManualExecutor::advance(Duration duration) { driver_->run_to(driver_->now() + duration); }
+void ManualExecutor::advance(Duration duration) { driver_->run_to(saturating_add(driver_->now(), duration)); }
 bool ManualExecutor::run_until_idle(Duration limit) {
   driver_->run();
-  return driver_->drive([this] { return driver_->scheduler().present() == 0; }, driver_->now() + limit);
+  return driver_->drive([this] { return driver_->scheduler().present() == 0; }, saturating_add(driver_->now(), limit));
 }
 void ManualExecutor::spend(Duration duration) { driver_->spend(duration); }
 std::string ManualExecutor::leaks() const { return driver_->leaks(); }

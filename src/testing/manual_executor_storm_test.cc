@@ -66,9 +66,11 @@ class Program {
     const std::string id = "t" + std::to_string(handles_.size());
     TaskHandle<int> handle;
     if (random_.chance(0.5)) {
-      handle = executor().submit(some_group(), id, [this, depth] { return plain(depth); }, options);
+      handle = executor().submit(
+          some_group(), id, [this, depth] { return plain(depth); }, options);
     } else {
-      handle = executor().submit(some_group(), id, [this, depth] { return coroutine(depth); }, options);
+      handle = executor().submit(
+          some_group(), id, [this, depth] { return coroutine(depth); }, options);
     }
     if (random_.chance(0.2)) handles_.push_back(handle.then([](int value) { return value + 1; }));
     handles_.push_back(handle);

@@ -272,6 +272,41 @@ TEST_F(ManualExecutorTest, MoveOnlyResultsGoThroughThenAndWhenAll) {
   EXPECT_EQ(**when_all(one(), one()).await()[1].value, 1);
 }
 
+TEST_F(ManualExecutorTest, AValueThatHasBeenTakenIsAnErrorForWhoFollows) {
+  make_world();
+  auto task = executor().submit("a", "1", [] { return std::make_unique<int>(1); });
+  auto first = task.then([](const std::unique_ptr<int>& value) { return *value; });
+  auto second = task.then([](const std::unique_ptr<int>& value) { return *value; });
+  EXPECT_EQ(first.await().value, 1);
+  EXPECT_EQ(second.await().status, TaskStatus::kFailed);
+  EXPECT_EQ(second.await().error->code, ErrorCode::kConflict);
+}
+
+TEST_F(ManualExecutorTest, ThenTakesGenericCallablesAndMembers) {
+  make_world();
+  auto text = executor().submit("a", "1", [] { return std::string("four"); });
+  EXPECT_EQ(text.then([](auto value) { return value + "!"; }).await().value, "four!");
+  EXPECT_EQ(text.then(&std::string::size).await().value, 4U);
+}
+
+TEST_F(ManualExecutorTest, ReferencesAndConstantsAreCopied) {
+  make_world();
+  const std::string name = "held";
+  EXPECT_EQ(executor().submit("a", "1", [&]() -> const std::string& { return name; }).await().value, "held");
+  EXPECT_EQ(executor().submit("a", "2", [&]() -> Result<std::string> { return "text"; }).await().value, "text");
+}
+
+TEST_F(ManualExecutorTest, RunCatchesUpWithAClockThatSomebodyElseMoved) {
+  World& world = make_world();
+  auto spends = executor().submit("a", "1", [&] { executor().spend(10ms); });
+  auto sleeps = executor().submit("b", "2", []() -> Task<> { co_await sleep_for(10ms); });
+  executor().run();
+  world.clock.advance(20ms);
+  executor().run();
+  EXPECT_TRUE(spends.is_done());
+  EXPECT_TRUE(sleeps.is_done());
+}
+
 TEST_F(ManualExecutorTest, ALeakIsNamed) {
   World world;
   ASSERT_TRUE(world.executor.pause_group("a"));
@@ -292,6 +327,19 @@ TEST(ManualExecutorDeathTest, ATaskAwaitsOnlyWhatTheExecutorKnows) {
         executor.run();
       },
       "a Task awaits Tasks, handles, scopes and sleeps, nothing else");
+}
+
+TEST(ManualExecutorDeathTest, MisuseIsNamed) {
+  EXPECT_DEATH(TaskHandle<int>().cancel(), "a default-constructed TaskHandle refers to no task");
+  EXPECT_DEATH(
+      {
+        World world;
+        std::vector<GroupTask<int>> tasks;
+        tasks.emplace_back("a", "1", [] { return 1; });
+        static_cast<void>(world.executor.execute_all(tasks));
+        static_cast<void>(world.executor.execute_all(tasks));
+      },
+      "an empty Function cannot be called");
 }
 
 TEST(ManualExecutorDeathTest, ADeadlockIsAnAssertionThatSaysWhoWaits) {

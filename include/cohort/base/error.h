@@ -32,8 +32,8 @@ enum class ErrorCode {
 /// Thread-safety: thread-compatible.
 struct Error {
   ErrorCode code = ErrorCode::kInternal;
-  std::string message;
-  std::exception_ptr cause;
+  std::string message = {};
+  std::exception_ptr cause = {};
 
   /// True for the kinds that may pass when tried again: kRejected, kTimedOut, kUnavailable.
   [[nodiscard]] bool retryable() const;

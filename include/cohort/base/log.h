@@ -10,7 +10,7 @@ enum class LogLevel { kDebug, kInfo, kWarning, kError };
 
 [[nodiscard]] std::string_view to_string(LogLevel level);
 
-/// Receives what the library has to say. Without one it says nothing.
+/// Receives what COHORT_LOG is told. Without one nothing is even put into words.
 ///
 /// Thread-safety: write() is called from any thread and must be thread-safe; it must not throw.
 class LogSink {

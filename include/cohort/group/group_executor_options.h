@@ -22,7 +22,7 @@ struct GroupExecutorOptions {
   GroupLimits defaults = {};
   /// Layer 1: how many tasks run at all, over all groups.
   std::uint32_t global_max_in_flight = kUnlimited;
-  /// Workers for tasks that do not block. 0 stands for the number of cores.
+  /// Workers for tasks that do not block. 0 leaves it to the executor.
   std::uint32_t threads = 0;
   /// How many tasks may be parked before only awaited ones are started; one group is held to a quarter of it. At
   /// least 4.

@@ -21,11 +21,15 @@ namespace cohort {
 
 class Executor;
 
-/// One task of a batch for Executor::submit_all and execute_all: GroupTask<int>{"vip", "task-1", [] { return 42; }}.
+/// One task of a batch for Executor::submit_all and execute_all. It can be moved, not copied, and submitted once.
+///
+///     std::vector<GroupTask<int>> tasks;
+///     tasks.emplace_back("vip", "task-1", [] { return 42; });
 template <class T>
 class GroupTask {
  public:
   template <class F>
+    requires std::is_same_v<internal::BodyValue<F>, T>
   GroupTask(std::string group, std::string task_id, F callable, SubmitOptions options = {});
 
   [[nodiscard]] const std::string& group() const { return group_; }
@@ -34,6 +38,10 @@ class GroupTask {
  private:
   friend class Executor;
   friend struct internal::ExecutorAccess;
+
+  TaskHandle<T> submit(Executor& executor, bool paced) {
+    return std::exchange(submit_, nullptr)(executor, *this, paced);
+  }
 
   std::string group_;
   std::string task_id_;
@@ -44,8 +52,8 @@ class GroupTask {
 /// makes one of its implementations.
 ///
 /// A callable takes nothing or a std::stop_token and returns a value, void, Result<T> or Task<T>. Keys have 1 to 1,024
-/// bytes, task ids at most 256 and need not be unique. `submit` never throws and never fails: a rejection, a bad key or
-/// a shutdown gives a handle that is settled with the reason.
+/// bytes, task ids at most 256 and need not be unique. `submit` never fails, and throws only what copying the callable
+/// throws: a rejection, a bad key or a shutdown gives a handle that is settled with the reason.
 ///
 /// Thread-safety: thread-safe, unless an implementation says otherwise. Tasks run with no lock held.
 /// Example: examples/01_hello_groups.cc
@@ -67,8 +75,8 @@ class Executor {
     return as_handle(std::move(record));
   }
 
-  /// As submit; and where the task's permits are free it has run, on this thread, by the time the call returns. It
-  /// must not block there; a coroutine that suspends goes on elsewhere.
+  /// As submit; and where the task's permits are free it has run by the time the call returns, in place of what this
+  /// thread would have done. It must not block; a coroutine that suspends goes on elsewhere.
   template <class F>
   auto try_run_here(std::string_view group, std::string_view task_id, F&& callable, const SubmitOptions& options = {}) {
     auto record = make_record(task_id, std::forward<F>(callable), options);
@@ -81,7 +89,7 @@ class Executor {
   std::vector<TaskHandle<T>> submit_all(std::vector<GroupTask<T>>& tasks) {
     std::vector<TaskHandle<T>> handles;
     handles.reserve(tasks.size());
-    for (GroupTask<T>& task : tasks) handles.push_back(task.submit_(*this, task, false));
+    for (GroupTask<T>& task : tasks) handles.push_back(task.submit(*this, false));
     return handles;
   }
 
@@ -109,18 +117,19 @@ class Executor {
 
   [[nodiscard]] virtual Clock& clock() = 0;
 
-  // What takes a key fails with kInvalid when it is empty or too long.
+  // What changes a group fails with kInvalid when the key is empty or too long.
 
   /// What holds, or would hold, for a group of that key.
   [[nodiscard]] virtual ResolvedLimits resolve(std::string_view group) = 0;
   /// Changes the limits that are set, now and for good: growth takes effect at once, shrinking as tasks end. A
-  /// max_concurrency of 0 pauses.
+  /// max_concurrency of 0 pauses, until there is another or resume_group.
   virtual Result<void> set_limits(std::string_view group, const GroupLimits& limits) = 0;
   Result<void> resize(std::string_view group, std::uint32_t max_concurrency) {
     return set_limits(group, {.max_concurrency = max_concurrency});
   }
   /// Starts nothing more of the group; what runs goes on, and may resume.
   virtual Result<void> pause_group(std::string_view group) = 0;
+  /// Ends a pause, be it by pause_group or by a max_concurrency of 0.
   virtual Result<void> resume_group(std::string_view group) = 0;
 
   /// The waiting settle as cancelled, the running are asked to stop. The key may be used again at once; old bodies
@@ -134,7 +143,7 @@ class Executor {
   virtual Result<void> shutdown(Duration timeout) = 0;
 
   [[nodiscard]] virtual ExecutorStats stats() = 0;
-  /// kNotFound for a group that has never been used or has been evicted.
+  /// kNotFound for a group that is not in memory: never used, or evicted.
   [[nodiscard]] virtual Result<GroupStats> group_stats(std::string_view group) = 0;
   /// The groups with tasks that wait, run or are parked.
   [[nodiscard]] virtual std::vector<std::string> active_groups() = 0;
@@ -191,6 +200,7 @@ class Executor {
 
 template <class T>
 template <class F>
+  requires std::is_same_v<internal::BodyValue<F>, T>
 GroupTask<T>::GroupTask(std::string group, std::string task_id, F callable, SubmitOptions options)
     : group_(std::move(group)),
       task_id_(std::move(task_id)),

@@ -8,7 +8,7 @@
 namespace cohort {
 
 /// `co_await sleep_for(10ms)` inside a Task: gives the thread back, keeps the permits, and goes on after that time of
-/// the executor's clock.
+/// the executor's clock. Cancelling the task does not cut it short.
 inline auto sleep_for(Duration duration) {
   struct Awaiter {
     Duration duration;

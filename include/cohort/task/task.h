@@ -48,7 +48,7 @@ template <class T>
 class TaskPromise : public TaskPromiseBase {
  public:
   Task<T> get_return_object();
-  template <class U>
+  template <class U = T>
     requires std::is_convertible_v<U, T>
   void return_value(U&& value) {
     value_.emplace(std::forward<U>(value));
@@ -83,7 +83,8 @@ class TaskPromise<void> : public TaskPromiseBase {
 ///     }
 ///     executor.submit("api", "both", [&] { return fetch_both(executor); });
 ///
-/// `co_await task` gives T or rethrows what the coroutine threw. It can be awaited once.
+/// `co_await std::move(task)`, or of a call that returns one, gives T or rethrows what the coroutine threw. A Task can
+/// be awaited once, and awaits other Tasks, handles, scopes and sleeps, nothing else.
 ///
 /// Thread-safety: thread-compatible.
 /// Example: examples/03_coroutines.cc

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <concepts>
+#include <functional>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -25,6 +26,8 @@ using ValueOf = decltype(value_of_impl(static_cast<Record*>(nullptr)));
 /// A submitted task: wait for it, cancel it, look at it. Copies refer to the same task; dropping all of them lets it go
 /// on unobserved.
 ///
+/// A value that cannot be copied is moved out by co_await, as by take().
+///
 /// Inside a task every await parks: the task gives its permits of layers 1 and 3 back until the awaited one is done, so
 /// nested work cannot deadlock on limits. An await that would wait for itself in a circle, or whose own task has run
 /// out of time, gives at once a result with status kFailed and the error kConflict or kTimedOut.
@@ -39,15 +42,18 @@ class TaskHandle {
 
   TaskHandle() = default;
   explicit TaskHandle(internal::Ref<Record> record) : record_(std::move(record)) {}
+  /// The same task, not an equal result.
+  friend bool operator==(const TaskHandle& a, const TaskHandle& b) { return a.record_.get() == b.record_.get(); }
 
   /// False for a default-constructed handle, on which nothing else may be called.
   [[nodiscard]] bool valid() const { return static_cast<bool>(record_); }
-  [[nodiscard]] const std::string& group() const { return record_->group_key(); }
-  [[nodiscard]] const std::string& task_id() const { return record_->task_id(); }
-  [[nodiscard]] bool is_done() const { return record_->is_done(); }
+  [[nodiscard]] const std::string& group() const { return record().group_key(); }
+  [[nodiscard]] const std::string& task_id() const { return record().task_id(); }
+  [[nodiscard]] bool is_done() const { return record().is_done(); }
 
-  /// Waiting: settles as cancelled at once. Running: asks its stop token. Settled: nothing.
-  void cancel() { internal::ExecutorAccess::cancel(*record_); }
+  /// Waiting: settles as cancelled at once. Running: asks its stop token, and leaves it to the body to look there; a
+  /// sleep or an await in it goes on. Settled: nothing.
+  void cancel() const { internal::ExecutorAccess::cancel(record()); }
 
   /// Blocks until it is done and gives a copy of its result.
   [[nodiscard]] TaskResult<T> await() const
@@ -61,8 +67,8 @@ class TaskHandle {
     requires std::copy_constructible<Value>
   {
     if (!is_done()) {
-      auto state = internal::AwaitState::make(*record_);
-      const Time until = saturating_add(internal::ExecutorAccess::now(*record_), timeout);
+      auto state = internal::AwaitState::make(record());
+      const Time until = saturating_add(internal::ExecutorAccess::now(record()), timeout);
       if (auto error = internal::ExecutorAccess::await(*state, until)) return not_awaited(std::move(*error));
       if (!is_done()) return std::nullopt;
     }
@@ -74,11 +80,11 @@ class TaskHandle {
     return waited([](Record& record) { return std::exchange(record.value, std::nullopt); });
   }
 
-  /// Runs `f` as another task of the same group and priority once this one is done: with its value if it succeeded, or,
-  /// if `f` takes a TaskResult<T>, in any case. Otherwise the new task ends as this one did, as kCancelled or kFailed.
-  /// A value that cannot be copied is moved out, as by take(). The executor must still exist. The id is this one's with
-  /// a
-  /// "+", unless one is given.
+  /// Runs `f` as another task of the same group and priority once this one is done. `f` takes its value: then it runs
+  /// if this one succeeded, and otherwise the new task ends as this one did, as kCancelled or kFailed. Or it takes the
+  /// TaskResult<T>: then it runs either way. The new task is one like any other: it can be rejected, and cancelled
+  /// while it waits; `f` gets no stop token. Its id is this one's with a "+", unless one is given. A value that cannot
+  /// be copied is moved out, as by take(). The executor must still exist.
   template <class F>
   auto then(F f) const {
     return then(task_id().substr(0, 255) + "+", std::move(f));
@@ -91,7 +97,7 @@ class TaskHandle {
       const TaskHandle& handle;
       bool await_ready() const { return handle.is_done(); }
       void await_suspend(std::coroutine_handle<> coroutine) const {
-        internal::request_await(internal::AwaitState::make(*handle.record_), coroutine);
+        internal::request_await(internal::AwaitState::make(handle.record()), coroutine);
       }
       TaskResult<T> await_resume() const {
         if (auto error = internal::take_await_error()) return handle.not_awaited(std::move(*error));
@@ -102,7 +108,10 @@ class TaskHandle {
   }
 
   /// For executors and combinators.
-  [[nodiscard]] Record& record() const { return *record_; }
+  [[nodiscard]] Record& record() const {
+    COHORT_ASSERT(valid(), "a default-constructed TaskHandle refers to no task");
+    return *record_;
+  }
   /// As await for values that can be copied, as take for others.
   [[nodiscard]] TaskResult<T> await_or_take() const {
     if constexpr (std::copy_constructible<Value>) {
@@ -116,7 +125,7 @@ class TaskHandle {
   template <class Read>
   TaskResult<T> waited(Read read) const {
     if (!is_done()) {
-      auto state = internal::AwaitState::make(*record_);
+      auto state = internal::AwaitState::make(record());
       if (auto error = internal::ExecutorAccess::await(*state, std::nullopt)) return not_awaited(std::move(*error));
     }
     return result(read);
@@ -146,23 +155,29 @@ class Continuation {
  public:
   Continuation(Ref<ResultRecord<T>> before, F f) : before_(std::move(before)), f_(std::move(f)) {}
 
-  static constexpr bool kTakesResult = std::is_invocable_v<F&, TaskResult<T>>;
+  static constexpr bool takes_value() {
+    if constexpr (std::is_void_v<T>) {
+      return std::is_invocable_v<F&>;
+    } else {
+      return std::is_invocable_v<F&, T>;
+    }
+  }
 
   auto operator()() {
     TaskHandle<T> handle(std::move(before_));
-    if constexpr (kTakesResult) {
-      return f_(handle.await_or_take());
-    } else {
+    if constexpr (takes_value()) {
       return with_value(handle.await_or_take());
+    } else {
+      return std::invoke(f_, handle.await_or_take());
     }
   }
 
  private:
   static decltype(auto) call(F& f, TaskResult<T>& result) {
     if constexpr (std::is_void_v<T>) {
-      return f();
+      return std::invoke(f);
     } else {
-      return f(std::move(*result.value));
+      return std::invoke(f, std::move(*result.value));
     }
   }
 
@@ -171,6 +186,9 @@ class Continuation {
     static_assert(!is_task_v<std::decay_t<R>>, "a following task is a plain callable; it may submit a coroutine");
     using Answer = std::conditional_t<is_result_v<std::decay_t<R>>, std::decay_t<R>, Result<std::decay_t<R>>>;
     if (!result.ok()) return Answer(passed_on(result));
+    if (!result.value) {
+      return Answer(Error{ErrorCode::kConflict, "the value of task '" + result.task_id + "' has been taken already"});
+    }
     if constexpr (std::is_void_v<R>) {
       call(f_, result);
       return Answer();

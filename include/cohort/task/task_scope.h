@@ -13,13 +13,14 @@
 namespace cohort {
 
 /// Owns the tasks that are submitted through it: none outlives it. When it ends, or its stop token is asked, what has
-/// not ended is cancelled; the destructor waits for the rest, even in a task that has run out of time. A task of the
+/// not ended is cancelled; the destructor waits for the rest, even in a task that has run out of time. Two things are
+/// not the scope's: the body of a child whose own run_timeout has settled it, and tasks made with `then`. A task of the
 /// scope must not await the one that owns it.
 ///
 ///     TaskScope scope(executor);
 ///     scope.submit("db", "a", read_a);
 ///     scope.submit("db", "b", read_b);
-///     scope.join();                       // or co_await scope.joined()
+///     if (auto joined = scope.join(); !joined) return joined.error();   // or co_await scope.joined()
 ///
 /// Thread-safety: cancel() is thread-safe; the rest belongs to one thread or coroutine.
 /// Example: examples/02_nested_work.cc

@@ -10,7 +10,7 @@ namespace cohort {
 enum class TaskStatus : std::uint8_t {
   kSuccess,
   kFailed,           ///< It threw, or returned an Error.
-  kCancelled,        ///< Cancelled while it waited, or it stopped because it was asked to.
+  kCancelled,        ///< Cancelled while it waited; or it returned kCancelled, or threw after it was asked to stop.
   kRejected,         ///< It was never accepted: a full queue, a bad key, an executor that has shut down.
   kTimedOutQueued,   ///< Its time ran out while it waited. It never ran.
   kTimedOutRunning,  ///< Its time ran out while it ran. Its body may still be going on.

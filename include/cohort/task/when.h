@@ -33,7 +33,7 @@ class When {
       [[nodiscard]] bool await_ready() const { return when.make_state()->satisfied(); }
       void await_suspend(std::coroutine_handle<> coroutine) const { request_await(when.make_state(), coroutine); }
       auto await_resume() const {
-        take_await_error();  // Each unfinished handle gives it again when it is collected.
+        take_await_error();  // Collecting tells: what is not done then fails in the same way, or is waited for.
         return when.collect_(when.handles_);
       }
     };
@@ -64,7 +64,8 @@ std::vector<TaskHandle<T>> handle_vector(TaskHandle<T> first, Others... others) 
 
 }  // namespace internal
 
-/// Waits for all of them; gives their results in the same order.
+/// Waits for all of them, handles of one type; gives their results in the same order. Values that cannot be copied are
+/// moved out.
 ///
 ///     std::vector<TaskResult<int>> results = co_await when_all(std::move(handles));   // or .await()
 template <class T>
@@ -85,8 +86,9 @@ auto when_all(TaskHandle<T> first, Others... others) {
   return when_all(internal::handle_vector(std::move(first), std::move(others)...));
 }
 
-/// Waits for the first of them; gives its place in `handles`. The others are left alone. Needs at least one. When the
-/// wait itself fails (a cycle, the waiting task's time-out) it gives handles.size().
+/// Waits until one of them is done; gives its place in `handles`, the lowest if there are several. The others are left
+/// alone. Needs at least one. When the wait itself fails (a cycle, the waiting task's time-out) it gives
+/// handles.size().
 template <class T>
 auto when_any(std::vector<TaskHandle<T>> handles) {
   COHORT_ASSERT(!handles.empty(), "when_any needs a task to wait for");

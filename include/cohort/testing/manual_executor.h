@@ -22,6 +22,7 @@ namespace cohort {
 /// has a thread of its own, and exactly one thread runs at any time. Awaiting from outside drives the executor, through
 /// time if it must; when nothing is left that could happen, that is a deadlock and an assertion says who waits for
 /// what.
+/// A task of one ManualExecutor cannot await a task of another: nobody would drive that one.
 ///
 /// Thread-safety: confined to the thread that made it and the bodies it runs.
 /// Example: examples/04_virtual_time.cc

@@ -9,7 +9,7 @@
 
 namespace cohort {
 
-/// All that a test in virtual time stands on: a clock, an executor and random numbers from a printed seed. When it
+/// All that a test in virtual time stands on: a clock, an executor and random numbers from a seed. When it
 /// ends it asserts that no task, permit or thread is left behind.
 ///
 /// With a test framework, make it a member and check `leaks()` in the teardown: that fails the test, not the program.

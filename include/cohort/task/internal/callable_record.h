@@ -85,7 +85,7 @@ class ResultRecord : public TaskRecord {
   template <class R>
   void end_with(R&& returned) {
     if constexpr (!is_result_v<std::decay_t<R>>) {
-      end_with_value(std::forward<R>(returned));
+      end_with_value(Value(std::forward<R>(returned)));
     } else if (!returned.ok()) {
       end_with_error(returned.error());
     } else if constexpr (std::is_void_v<T>) {
@@ -154,6 +154,7 @@ class CallableRecord final : public ResultRecord<BodyValue<F>> {
         return true;
       }
       next = coroutine_.coroutine();
+      COHORT_ASSERT(next, "a callable that returns a Task returns one that can be run");
     }
     next.resume();
     if (!coroutine_.coroutine().done()) {

@@ -10,82 +10,96 @@
 
 namespace cohort::internal {
 
-/// One call of execute_all. A group has at most `window` of the batch's tasks open at a time; the next is handed in
-/// when the oldest of them is done, so the batch does not overflow the queue by itself.
+/// One call of execute_all. Each group has at most a window of the batch's tasks open at a time; the next is handed in
+/// when the oldest of them is done. So the batch does not overflow a queue by itself, and a slow group in it does not
+/// hold up the others.
 template <class T>
 class Batch {
  public:
-  Batch(Executor& executor, std::vector<GroupTask<T>>& tasks) : executor_(executor), tasks_(tasks) {}
+  Batch(Executor& executor, std::vector<GroupTask<T>>& tasks)
+      : executor_(executor), tasks_(tasks), handles_(tasks.size()) {
+    for (std::size_t i = 0; i < tasks.size(); ++i) lane_of(tasks[i].group()).tasks.push_back(i);
+  }
 
   std::vector<TaskResult<T>> run(std::stop_token stop) {
     std::stop_callback cancel_rest(stop, [this] { cancel(); });
-    for (GroupTask<T>& task : tasks_) {
-      if (stop.stop_requested()) break;
-      submit(task);
-    }
-    std::vector<TaskResult<T>> results;
-    results.reserve(tasks_.size());
+    while (!stop.stop_requested() && submit_what_fits()) wait_for_a_place();
     const std::vector<TaskHandle<T>> submitted = handles();
     wait_for_all(submitted);
-    for (const TaskHandle<T>& handle : submitted) results.push_back(handle.take());
-    for (std::size_t i = submitted.size(); i < tasks_.size(); ++i) results.push_back(never_submitted(tasks_[i]));
+    std::vector<TaskResult<T>> results;
+    results.reserve(tasks_.size());
+    for (std::size_t i = 0; i < tasks_.size(); ++i) {
+      results.push_back(submitted[i].valid() ? submitted[i].take() : never_submitted(tasks_[i]));
+    }
     return results;
   }
 
  private:
   static constexpr std::uint32_t kLongestWindow = 1024;
-  struct Open {
+  struct Lane {
     std::size_t window = 0;
-    std::deque<TaskHandle<T>> handles;
+    std::vector<std::size_t> tasks;
+    std::size_t next = 0;
+    std::deque<TaskHandle<T>> open;
+    [[nodiscard]] bool has_more() const { return next < tasks.size(); }
   };
 
-  void submit(GroupTask<T>& task) {
-    Open& open = open_of(task.group());
-    while (open.handles.size() >= open.window) {
-      wait_for(open.handles.front());
-      open.handles.pop_front();
+  Lane& lane_of(const std::string& group) {
+    auto [place, is_new] = lanes_.try_emplace(group);
+    if (is_new) place->second.window = std::clamp(executor_.resolve(group).max_waiting, 1U, kLongestWindow);
+    return place->second;
+  }
+
+  // True when some are left.
+  bool submit_what_fits() {
+    bool more = false;
+    for (auto& [group, lane] : lanes_) {
+      while (!lane.open.empty() && lane.open.front().is_done()) lane.open.pop_front();
+      while (lane.has_more() && lane.open.size() < lane.window) submit(lane);
+      more = more || lane.has_more();
     }
-    TaskHandle<T> handle = ExecutorAccess::submit_paced(executor_, task);
-    open.handles.push_back(handle);
+    return more;
+  }
+
+  void submit(Lane& lane) {
+    const std::size_t index = lane.tasks[lane.next++];
+    TaskHandle<T> handle = ExecutorAccess::submit_paced(executor_, tasks_[index]);
+    lane.open.push_back(handle);
     bool stopped = false;
     {
       MutexLock lock(mutex_);
-      handles_.push_back(handle);
+      handles_[index] = handle;
       stopped = stopped_;
     }
     if (stopped) handle.cancel();
   }
 
-  Open& open_of(const std::string& group) {
-    auto [place, is_new] = open_.try_emplace(group);
-    if (is_new) place->second.window = std::clamp(executor_.resolve(group).max_waiting, 1U, kLongestWindow);
-    return place->second;
-  }
-
-  static void wait_for(const TaskHandle<T>& handle) {
-    if (handle.is_done()) return;
-    auto state = AwaitState::make(handle.record());
-    ExecutorAccess::await(*state, std::nullopt);
+  void wait_for_a_place() {
+    std::vector<TaskRef> oldest;
+    for (auto& [group, lane] : lanes_) {
+      if (lane.has_more()) oldest.emplace_back(lane.open.front().record());
+    }
+    ExecutorAccess::await(*AwaitState::make(std::move(oldest), 1), std::nullopt);
   }
 
   // All in one wait: inside a task each of them is then known to be awaited from the beginning.
   static void wait_for_all(const std::vector<TaskHandle<T>>& handles) {
-    std::vector<TaskRef> records;
+    std::vector<TaskRef> open;
     for (const TaskHandle<T>& handle : handles) {
-      if (!handle.is_done()) records.emplace_back(handle.record());
+      if (handle.valid() && !handle.is_done()) open.emplace_back(handle.record());
     }
-    const std::size_t need = records.size();
-    if (need != 0) ExecutorAccess::await(*AwaitState::make(std::move(records), need), std::nullopt);
+    const std::size_t need = open.size();
+    if (need != 0) ExecutorAccess::await(*AwaitState::make(std::move(open), need), std::nullopt);
   }
 
   void cancel() {
-    std::vector<TaskHandle<T>> open;
     {
       MutexLock lock(mutex_);
       stopped_ = true;
-      open = handles_;
     }
-    for (TaskHandle<T>& handle : open) handle.cancel();
+    for (const TaskHandle<T>& handle : handles()) {
+      if (handle.valid()) handle.cancel();
+    }
   }
 
   std::vector<TaskHandle<T>> handles() {
@@ -95,21 +109,15 @@ class Batch {
 
   TaskResult<T> never_submitted(const GroupTask<T>& task) {
     const Time now = executor_.clock().now();
-    return {task.group(),
-            task.task_id(),
-            TaskStatus::kCancelled,
-            std::nullopt,
-            Error{ErrorCode::kCancelled, "the batch was asked to stop before this task was submitted", {}},
-            now,
-            now,
-            now};
+    Error error{ErrorCode::kCancelled, "the batch was asked to stop before this task was submitted"};
+    return {task.group(), task.task_id(), TaskStatus::kCancelled, std::nullopt, std::move(error), now, now, now};
   }
 
   Executor& executor_;
   std::vector<GroupTask<T>>& tasks_;
-  std::map<std::string, Open> open_;
+  std::map<std::string, Lane> lanes_;
   Mutex mutex_;
-  std::vector<TaskHandle<T>> handles_ COHORT_GUARDED_BY(mutex_);
+  std::vector<TaskHandle<T>> handles_ COHORT_GUARDED_BY(mutex_);  // By the task's place; invalid until submitted.
   bool stopped_ COHORT_GUARDED_BY(mutex_) = false;
 };
 

@@ -22,7 +22,7 @@ struct ExecutorAccess {
 
   template <class Task, class ExecutorType>
   static auto submit_paced(ExecutorType& executor, Task& task) {
-    return task.submit_(executor, task, true);
+    return task.submit(executor, true);
   }
 };
 
