@@ -16,6 +16,6 @@ file(REMOVE_RECURSE ${WORK_DIR}/static ${WORK_DIR}/shared)
 check_package(${COHORT_BINARY_DIR} ${WORK_DIR}/static)
 
 run(${CMAKE_COMMAND} -S ${COHORT_SOURCE_DIR} -B ${WORK_DIR}/shared-build -G Ninja -D CMAKE_CXX_COMPILER=${CXX}
-  -D CMAKE_CXX_COMPILER_LAUNCHER=ccache -D CMAKE_BUILD_TYPE=Release -D BUILD_SHARED_LIBS=ON -D COHORT_TESTS=OFF)
+  -D CMAKE_CXX_COMPILER_LAUNCHER=ccache -D CMAKE_BUILD_TYPE=Debug -D BUILD_SHARED_LIBS=ON -D COHORT_TESTS=OFF)
 run(${CMAKE_COMMAND} --build ${WORK_DIR}/shared-build)
 check_package(${WORK_DIR}/shared-build ${WORK_DIR}/shared)
