@@ -30,7 +30,8 @@ std::uint64_t ticks() { return 0; }
 // Converts ticks by `line.time + (ticks - line.ticks) * line.scale`. The kernel slews its clock, so the line is drawn
 // anew against steady_clock every `span_` ticks: 10 ms at first, while the rate is rough, up to about a second.
 //
-// 1. Readers take the line under a sequence counter (odd while it is being written) and never block.
+// 1. Readers take the line under a sequence counter (odd while it is being written) and never block; one that finds it
+//    replaced after it has read the counter begins again.
 // 2. Past one span a single reader redraws it, by try_lock; the others go on with the old line.
 // 3. Past two spans (an idle process) the old line is no longer believed: every reader waits for the redraw. So no line
 //    ever tells a time later than its own value after two spans.
@@ -39,20 +40,22 @@ std::uint64_t ticks() { return 0; }
 class TscClock final : public Clock {
  public:
   TscClock() {
-    const std::uint64_t start = ticks();
-    const Time start_time = std::chrono::steady_clock::now();
-    Time end_time = start_time;
-    while (end_time - start_time < std::chrono::milliseconds(2)) end_time = std::chrono::steady_clock::now();
-    const std::uint64_t end = ticks();
-    set_line({end, end_time.time_since_epoch().count(), rate(end_time - start_time, end - start)});
-    anchor_ = {end, end_time};
-    span_ = (end - start) * 5;
+    const Anchor start = read_both();
+    Anchor end = start;
+    while (end.time - start.time < std::chrono::milliseconds(2)) end = read_both();
+    set_line({end.ticks, end.time.time_since_epoch().count(), rate(end.time - start.time, end.ticks - start.ticks)});
+    anchor_ = end;
+    span_ = (end.ticks - start.ticks) * 5;
   }
 
   [[nodiscard]] Time now() const override {
-    const Line line = read_line();
-    const std::uint64_t at = ticks();
-    // Another core may have drawn a line that starts after `at` was read.
+    Line line = read_line();
+    std::uint64_t at = ticks();
+    // Not by a line that was replaced meanwhile: this thread may have lost its processor after it read the line.
+    while (ticks_.load(std::memory_order_acquire) != line.ticks) {
+      line = read_line();
+      at = ticks();
+    }
     const std::uint64_t since = at > line.ticks ? at - line.ticks : 0;
     const std::uint64_t span = span_.load(std::memory_order_relaxed);
     if (since > 2 * span) return redraw_and_tell();
@@ -73,6 +76,22 @@ class TscClock final : public Clock {
     std::uint64_t ticks;
     Time time;
   };
+
+  // Both clocks at one moment. A thread that loses its processor between the readings sees them far apart, so the
+  // closest of a few tries counts.
+  static Anchor read_both() {
+    Anchor best{};
+    std::uint64_t closest = ~std::uint64_t{0};
+    for (int i = 0; i < 8 && closest > 1000; ++i) {
+      const std::uint64_t before = ticks();
+      const Time time = std::chrono::steady_clock::now();
+      const std::uint64_t apart = ticks() - before;
+      if (apart >= closest) continue;
+      closest = apart;
+      best = {before + apart / 2, time};
+    }
+    return best;
+  }
 
   static std::uint64_t rate(Duration time, std::uint64_t ticks) {
     return static_cast<std::uint64_t>((static_cast<internal::Uint128>(time.count()) << 32) / ticks);
@@ -110,16 +129,20 @@ class TscClock final : public Clock {
 
   void redraw() const COHORT_REQUIRES(refresh_) {
     const Line old = read_line();
-    const std::uint64_t at = ticks();
-    const Time truth = std::chrono::steady_clock::now();
+    const auto [at, truth] = read_both();
     const std::uint64_t span = span_.load(std::memory_order_relaxed);
-    const std::uint64_t since = at - old.ticks;
+    const std::uint64_t since = at > old.ticks ? at - old.ticks : 0;
     if (since <= span) return;  // Somebody else was faster.
 
     const Time start = std::max(truth, at_line(old, std::min(since, 2 * span)));
     const std::uint64_t exact = rate(truth - anchor_.time, at - anchor_.ticks);
     const std::uint64_t flatter = std::min(rate(start - truth, span), exact / 2);
-    set_line({at, start.time_since_epoch().count(), exact - flatter});
+    Line line{at, start.time_since_epoch().count(), exact - flatter};
+    // Others have gone on telling by the old line since `at`.
+    const std::uint64_t now = ticks();
+    const Duration behind = at_line(old, std::min(now - old.ticks, 2 * span)) - at_line(line, now - at);
+    if (behind > Duration::zero()) line.nanoseconds += behind.count();
+    set_line(line);
     anchor_ = {at, truth};
     if (span < kLongestSpan) span_.store(span * 2, std::memory_order_relaxed);
   }
