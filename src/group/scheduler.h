@@ -64,7 +64,7 @@ struct Actions {
   }
 };
 
-/// Production has no planted bugs. Tests of the tests plant one at a time, see scheduler_storm.h.
+/// Production has no planted bugs. Tests of the tests plant one at a time, see scheduler_storm_test.cc.
 struct NoFaults {
   static constexpr bool kKeepPermitOfCancelled = false;
   static constexpr bool kStaleGlobalCheck = false;
