@@ -62,7 +62,7 @@ class Search {
 
   void add_all(Wait wait) {
     for (const TaskRef& each : wait.records) {
-      if (each->is_done() || each->executor != awaiter_.executor) continue;
+      if (each->is_done() || each->home != awaiter_.home) continue;
       if (can_end_.try_emplace(each.get(), false).second) reached_.push_back(each.get());
     }
   }
@@ -83,7 +83,7 @@ class Search {
 std::vector<const TaskRecord*> find_await_cycle(const TaskRecord& awaiter, const AwaitState& state) {
   // Nearly always the awaited tasks wait for nothing themselves, and there is nothing to search.
   const auto plain = [&](const TaskRef& each) {
-    return each->executor != awaiter.executor || (each.get() != &awaiter && wait_of(*each).need == 0);
+    return each->home != awaiter.home || (each.get() != &awaiter && wait_of(*each).need == 0);
   };
   if (std::ranges::all_of(state.records(), plain)) return {};
 

@@ -2,7 +2,7 @@
 
 #include <array>
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <string>
 
 #include "cohort/base/internal/intrusive_list.h"
@@ -19,7 +19,6 @@ using TaskList = IntrusiveList<TaskRecord>;
 struct ReadyHook {
   Group* previous = nullptr;
   Group* next = nullptr;
-  double key = 0;  ///< What it was put in with, while in the heap.
   std::int32_t place = -1;
 };
 
@@ -31,73 +30,88 @@ enum ReadyKind : std::uint8_t {
 };
 inline constexpr int kReadyKinds = 3;
 
-/// All that the scheduler keeps of one group. Guarded by whatever guards the scheduler.
+/// All that the scheduler keeps of one group. Guarded by whatever guards the scheduler. What every task touches comes
+/// first; what few groups need is made when they do.
 struct Group : ListLinks<Group> {
-  explicit Group(std::string_view key) : name(Ref<GroupName>::adopt(new GroupName(key))) {}
+  explicit Group(std::string_view name) : Group(name, TaskLabel::hash(name)) {}
+  Group(std::string_view name, std::uint32_t key_hash) : hash(key_hash), key(name) {}
 
-  [[nodiscard]] const std::string& key() const { return name->key(); }
   [[nodiscard]] bool has_unawaited() const { return !queues[0].empty() || !queues[1].empty() || !queues[2].empty(); }
   [[nodiscard]] bool is_ready() const { return hooks[0].place >= 0 || hooks[1].place >= 0 || hooks[2].place >= 0; }
-  Ref<GroupName> name;
-  ResolvedLimits limits;
-  std::optional<TokenBucket> bucket;
+  void prefetch() const {
+    const char* first = reinterpret_cast<const char*>(this);
+    for (int line = 0; line < 4; ++line) __builtin_prefetch(first + 64 * line, 1);
+  }
+
+  std::uint32_t hash;  ///< Of its key.
+
+  // How many there are.
+  std::uint32_t waiting = 0;      ///< In queues and awaited.
+  std::uint32_t following = 0;    ///< In dependents.
+  std::uint32_t running = 0;      ///< Permits of layer 3 that are out.
+  std::uint32_t own = 0;          ///< Places of layer 2 that are taken.
+  std::uint32_t parked = 0;       ///< kParked and kResuming.
+  std::uint32_t suspended = 0;    ///< kSuspended and kContinuing, permits held.
+  std::uint32_t overrunning = 0;  ///< Settled by a time-out, body not back.
+  std::uint32_t present = 0;      ///< Records that the scheduler knows.
+  std::uint32_t charged = 0;      ///< Things it is being charged for right now.
+
+  bool paused = false;
+  bool idle_listed = false;
+  bool keeps_place = false;          ///< It left the ready sets only because its layer 3 is full.
+  std::uint8_t urgent_in_a_row = 0;  ///< Resumed or awaited tasks since the last unawaited one.
+  Bound bound = Bound::kNothing;
+  std::uint32_t drains = 0;         ///< How many wait for it to be empty.
+  std::uint32_t last_sequence = 0;  ///< Of the last task that was queued.
+  std::uint32_t last_end = 0;       ///< Where its tasks end in last_turn.
+  std::uint64_t last_take = 0;      ///< The take that last took from it,
+  Turn* last_turn = nullptr;        ///< and the turn that got it, while that is out.
+  std::shared_ptr<const ResolvedLimits> limits;
+
+  // Its share; see scheduler_share.h.
+  double served = 0;              ///< Time charged, over the weight, in nanoseconds.
+  double expected_ns = -1;        ///< Moving average of one task's thread time; below 0: unknown.
+  double expected_whole_ns = -1;  ///< The same from its start to its end.
 
   // Where its tasks are.
   std::array<TaskList, kPriorityCount> queues;  ///< kWaiting and not awaited.
   TaskList awaited;                             ///< kWaiting and awaited.
   TaskList resumed;                             ///< kResuming.
   TaskList continuing;                          ///< kContinuing.
-  TaskList aside;                               ///< kSuspended and kParked.
-  TaskList dependents;                          ///< kDependent.
   TaskList door;                                ///< kAtDoor.
+  std::array<ReadyHook, kReadyKinds> hooks;
+  TaskCounters counters;
 
-  // How many there are.
-  std::uint64_t present = 0;      ///< Records that the scheduler knows.
-  std::uint64_t waiting = 0;      ///< In queues and awaited.
-  std::uint64_t following = 0;    ///< In dependents.
-  std::uint32_t running = 0;      ///< Permits of layer 3 that are out.
-  std::uint32_t own = 0;          ///< Places of layer 2 that are taken.
-  std::uint32_t parked = 0;       ///< kParked and kResuming.
-  std::uint32_t suspended = 0;    ///< kSuspended and kContinuing, permits held.
-  std::uint32_t overrunning = 0;  ///< Settled by a time-out, body not back.
+  struct Pace {
+    Pace(Group& owner, const Rate& rate, Time now) : bucket(rate, now), timer(owner) {}
+    TokenBucket bucket;
+    struct RateTimer : Timer {
+      explicit RateTimer(Group& owner) : group(owner) {}
+      Group& group;
+    } timer;
+  };
+  std::unique_ptr<Pace> pace;  ///< Where it has a rate.
 
-  bool paused = false;
-  std::uint32_t drains = 0;         ///< How many wait for it to be empty.
-  std::uint32_t last_sequence = 0;  ///< Of the last task that was queued.
-  bool idle_listed = false;
-  std::uint64_t last_take = 0;       ///< The take that last took from it,
-  Turn* last_turn = nullptr;         ///< the turn that got it, while that is out,
-  std::uint32_t last_end = 0;        ///< and where its tasks end there.
-  std::uint8_t urgent_in_a_row = 0;  ///< Resumed or awaited tasks since the last unawaited one.
+  Time inactive_since{};
+  Time no_demand_since{};  ///< When it left the ready sets.
+  Time bound_since{};
+  Duration layer1_bound_before{0};
+  Duration blocked_by_workers{0};
+  std::unique_ptr<std::array<Duration, kBoundCount>> blocked;  ///< By all else that a task can wait for.
 
-  // Its share; see scheduler_share.h.
-  double served = 0;              ///< Time charged, over the weight, in nanoseconds.
-  double expected_ns = -1;        ///< Moving average of one task's thread time; below 0: unknown.
-  double expected_whole_ns = -1;  ///< The same from its start to its end.
-  std::uint32_t charged = 0;      ///< Things it is being charged for right now.
-  bool keeps_place = false;       ///< It left the ready sets only because its layer 3 is full.
+  TaskList aside;       ///< kSuspended and kParked.
+  TaskList dependents;  ///< kDependent.
   struct Holding {
     double expected_ns = 0;  ///< Moving average of the cost of one suspension.
     double due_ns = 0;       ///< What its suspended tasks have cost so far,
     double paid_ns = 0;      ///< what they are expected to cost in the end, ended ones exactly,
     double charged_ns = 0;   ///< and what has been charged: the greater of the two.
     Duration layer1_bound_before{0};
-  } holding;  ///< Only where layer 1 is limited.
-  Time inactive_since{};
-  Time no_demand_since{};  ///< When it left the ready sets.
-  std::array<ReadyHook, kReadyKinds> hooks;
+  };
+  std::unique_ptr<Holding> holding;  ///< Where coroutines have slept and layer 1 is limited.
 
-  // What is seen from outside.
-  TaskCounters counters;
-  std::array<Duration, kBoundCount> blocked{};
-  Bound bound = Bound::kNothing;
-  Time bound_since{};
-  Duration layer1_bound_before{0};
-
-  struct RateTimer : Timer {
-    Group* group = nullptr;
-  } rate_timer;
   Time idle_since{};
+  std::string key;
 };
 
 }  // namespace cohort::internal

@@ -56,10 +56,10 @@ Group* ReadySet::min() {
 // new key first.
 Group* ReadySet::front_of_heap() {
   while (!heap_.empty()) {
-    Group& group = *heap_.front();
-    if (bucket_of(group.served) <= bucket_of(hook(group).key)) return &group;
-    erase_far(group);
-    insert_far(group);
+    const auto [key, group] = heap_.front();
+    if (bucket_of(group->served) <= bucket_of(key)) return group;
+    erase_far(*group);
+    insert_far(*group);
   }
   return nullptr;
 }
@@ -68,7 +68,7 @@ void ReadySet::insert_near(Group& group, std::int64_t bucket) {
   const std::size_t place = index(bucket);
   Bucket& list = buckets_[place];
   ReadyHook& own = hook(group);
-  own = {.previous = list.last, .next = nullptr, .key = 0, .place = static_cast<std::int32_t>(place)};
+  own = {.previous = list.last, .next = nullptr, .place = static_cast<std::int32_t>(place)};
   (list.last != nullptr ? hook(*list.last).next : list.first) = &group;
   list.last = &group;
   occupied_ |= 1ULL << place;
@@ -83,45 +83,43 @@ void ReadySet::erase_near(Group& group) {
   own = {};
 }
 
-void ReadySet::put_far(std::size_t place, Group& group) {
-  heap_[place] = &group;
-  hook(group).place = static_cast<std::int32_t>(place) + kBuckets;
+void ReadySet::put_far(std::size_t place, Far far) {
+  heap_[place] = far;
+  hook(*far.group).place = static_cast<std::int32_t>(place) + kBuckets;
 }
 
 void ReadySet::insert_far(Group& group) {
-  hook(group).key = group.served;
-  heap_.push_back(&group);
-  put_far(heap_.size() - 1, group);
+  heap_.push_back({group.served, &group});
+  put_far(heap_.size() - 1, heap_.back());
   settle_far(heap_.size() - 1);
 }
 
 void ReadySet::erase_far(Group& group) {
   const auto place = static_cast<std::size_t>(hook(group).place - kBuckets);
   hook(group) = {};
-  Group* last = heap_.back();
+  const Far last = heap_.back();
   heap_.pop_back();
-  if (last == &group) return;
-  put_far(place, *last);
+  if (last.group == &group) return;
+  put_far(place, last);
   settle_far(place);
 }
 
 // Moves the group at `place` up or down to where it belongs.
 void ReadySet::settle_far(std::size_t place) {
-  const auto before = [this](std::size_t a, std::size_t b) { return hook(*heap_[a]).key < hook(*heap_[b]).key; };
   const auto swap = [this](std::size_t a, std::size_t b) {
-    std::swap(heap_[a], heap_[b]);
-    put_far(a, *heap_[a]);
-    put_far(b, *heap_[b]);
+    const Far first = heap_[a];
+    put_far(a, heap_[b]);
+    put_far(b, first);
   };
-  while (place > 0 && before(place, (place - 1) / 2)) {
+  while (place > 0 && heap_[place].key < heap_[(place - 1) / 2].key) {
     swap(place, (place - 1) / 2);
     place = (place - 1) / 2;
   }
   for (;;) {
     std::size_t child = 2 * place + 1;
     if (child >= heap_.size()) return;
-    if (child + 1 < heap_.size() && before(child + 1, child)) ++child;
-    if (!before(child, place)) return;
+    if (child + 1 < heap_.size() && heap_[child + 1].key < heap_[child].key) ++child;
+    if (!(heap_[child].key < heap_[place].key)) return;
     swap(place, child);
     place = child;
   }

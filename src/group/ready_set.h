@@ -37,13 +37,13 @@ class ReadySet {
   /// Calls `visit(group)` for near groups from the least served on, until it returns false.
   template <class Visit>
   void visit_in_order(Visit&& visit) const {
-    if (!heap_.empty() && bucket_of(hook(*heap_.front()).key) < base_ && !visit(*heap_.front())) return;
+    if (!heap_.empty() && bucket_of(heap_.front().key) < base_ && !visit(*heap_.front().group)) return;
     for (std::int64_t bucket = base_; bucket < base_ + kBuckets; ++bucket) {
       for (const Group* group = buckets_[index(bucket)].first; group != nullptr; group = hook(*group).next) {
         if (!visit(*group)) return;
       }
     }
-    if (!heap_.empty() && bucket_of(hook(*heap_.front()).key) >= base_) visit(*heap_.front());
+    if (!heap_.empty() && bucket_of(heap_.front().key) >= base_) visit(*heap_.front().group);
   }
 
  private:
@@ -52,6 +52,11 @@ class ReadySet {
   struct Bucket {
     Group* first = nullptr;
     Group* last = nullptr;
+  };
+
+  struct Far {
+    double key;  ///< What it was put in with.
+    Group* group;
   };
 
   ReadyHook& hook(Group& group) const { return group.hooks[kind_]; }
@@ -64,7 +69,7 @@ class ReadySet {
   void insert_far(Group& group);
   void erase_far(Group& group);
   void settle_far(std::size_t place);
-  void put_far(std::size_t place, Group& group);
+  void put_far(std::size_t place, Far far);
   Group* front_of_heap();
 
   ReadyKind kind_;
@@ -72,7 +77,7 @@ class ReadySet {
   std::int64_t base_ = 0;  ///< The first bucket of the wheel.
   std::uint64_t occupied_ = 0;
   std::array<Bucket, kBuckets> buckets_;
-  std::vector<Group*> heap_;
+  std::vector<Far> heap_;
 };
 
 }  // namespace cohort::internal

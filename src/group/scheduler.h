@@ -6,7 +6,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "cohort/base/clock.h"
@@ -20,6 +19,7 @@
 #include "group/await_cycle.h"
 #include "group/group.h"
 #include "group/group_policy.h"
+#include "group/group_table.h"
 #include "group/ready_set.h"
 #include "group/turn.h"
 
@@ -111,10 +111,12 @@ class Scheduler {
   /// When tick() is needed at the latest.
   [[nodiscard]] std::optional<Time> next_timer() const;
 
-  // Coming in. `submitter` is the task whose body submits, or null.
-  enum class FullQueue { kAsGroupSays, kBlock };
-  void submit(TaskRecord& record, std::string_view key, TaskRecord* submitter, FullQueue full, Time now);
-  void follow(TaskRecord& record, TaskRecord& predecessor, TaskRecord* submitter, Time now);
+  // Coming in.
+  /// Who submits: nobody's task, a task of some other group, or one of the same group.
+  enum class Origin : std::uint8_t { kOutside, kOtherGroup, kSameGroup };
+  enum class FullQueue : std::uint8_t { kAsGroupSays, kBlock };
+  void submit(TaskRecord& record, Origin origin, FullQueue full, Time now);
+  void follow(TaskRecord& record, TaskRecord& predecessor, Origin origin, Time now);
   /// The predecessor of a following task is done.
   void release(TaskRecord& record, Time now);
   void cancel(TaskRecord& record, Time now);
@@ -190,11 +192,13 @@ class Scheduler {
 
   // scheduler_submit.h
   Group* find(std::string_view key) const;
-  Group& find_or_create(std::string_view key);
-  bool refuse(TaskRecord& record, std::string_view key, TaskRecord* submitter);
-  bool refuse_while_draining(Group& group, TaskRecord& record, const TaskRecord* submitter);
+  Group& find_or_create(std::string_view key, std::uint32_t hash);
+  void take_in(TaskRecord& record, Origin origin, FullQueue full);
+  void adopt(Group& group, TaskRecord& record);
+  bool refuse(TaskRecord& record, Origin origin);
+  bool refuse_while_draining(Group& group, TaskRecord& record, Origin origin);
   [[nodiscard]] bool has_run_out(const TaskRecord& record) const;
-  bool make_room(Group& group, TaskRecord& record, TaskRecord* submitter, FullQueue full);
+  bool make_room(Group& group, TaskRecord& record, Origin origin, FullQueue full);
   bool discard_for(Group& group, TaskRecord& record);
   void reject(TaskRecord& record, Group* group, TaskStatus status, Error error);
   void enqueue(Group& group, TaskRecord& record);
@@ -295,7 +299,8 @@ class Scheduler {
   Time now_;
   Actions actions_;
 
-  std::unordered_map<std::string_view, std::unique_ptr<Group>> groups_;  // The key is the group's own.
+  GroupTable groups_;
+  std::shared_ptr<const ResolvedLimits> last_limits_;  // Most groups have those of the one before.
   TaskCounters evicted_;
   bool closed_ = false;  // To the outside.
   bool ended_ = false;   // To all.

@@ -29,7 +29,7 @@ std::unique_ptr<Error> Scheduler<Faults>::check_await(TaskRecord& awaiter, const
 
 template <class Faults>
 void Scheduler<Faults>::mark_awaited(TaskRecord& record) {
-  for (TaskRecord* each = &record; each != nullptr && !each->awaited && each->executor == record.executor;) {
+  for (TaskRecord* each = &record; each != nullptr && !each->awaited && each->home == record.home;) {
     TaskRecord* next = nullptr;
     if (each->phase == Phase::kWaiting) {
       Group& group = *each->group;
@@ -68,7 +68,7 @@ void Scheduler<Faults>::park(Turn& turn, AwaitState& state, std::optional<Time> 
   release_concurrency(group, record.holds_concurrency);
   release_global(record.holds_global);
   for (const TaskRef& awaited : state.records()) {
-    if (awaited->executor == record.executor && !awaited->is_done()) mark_awaited(*awaited);
+    if (awaited->home == record.home && !awaited->is_done()) mark_awaited(*awaited);
   }
   refresh(group);
 }

@@ -19,12 +19,14 @@ Scheduler<Faults>::Scheduler(GroupExecutorOptions options, Time now)
 template <class Faults>
 Scheduler<Faults>::~Scheduler() {
   COHORT_ASSERT(present_ == 0, "a scheduler ends after its last task has");
-  for (auto& [key, group] : groups_) rate_timers_.disarm(group->rate_timer);
+  groups_.for_each([this](Group& group) {
+    if (group.pace) rate_timers_.disarm(group.pace->timer);
+  });
 }
 
 template <class Faults>
 ResolvedLimits Scheduler<Faults>::resolve(std::string_view key) {
-  if (const Group* group = find(key)) return group->limits;
+  if (const Group* group = find(key)) return *group->limits;
   return policy_.resolve(key).limits;
 }
 
@@ -34,13 +36,13 @@ void Scheduler<Faults>::set_limits(std::string_view key, const GroupLimits& limi
   policy_.change(key, limits);
   Group* group = find(key);
   if (group == nullptr) return;
-  const ResolvedLimits before = std::exchange(group->limits, changed(group->limits, limits));
-  if (group->is_ready()) ready_weight_ += group->limits.weight - before.weight;
+  const auto after = std::make_shared<const ResolvedLimits>(changed(*group->limits, limits));
+  const auto before = std::exchange(group->limits, after);
+  if (group->is_ready()) ready_weight_ += after->weight - before->weight;
   group->paused = policy_.is_paused(key);
-  if (group->limits.rate != before.rate) {
-    group->bucket.reset();
-    rate_timers_.disarm(group->rate_timer);
-    if (group->limits.rate) group->bucket.emplace(*group->limits.rate, now_);
+  if (after->rate != before->rate) {
+    if (group->pace) rate_timers_.disarm(group->pace->timer);
+    group->pace = after->rate ? std::make_unique<Group::Pace>(*group, *after->rate, now_) : nullptr;
   }
   // What it is behind came from the old limit; with the new one it would be credit.
   group->keeps_place = false;
@@ -64,7 +66,7 @@ void Scheduler<Faults>::shutdown_group(std::string_view key, Time now) {
   EventScope event(*this, now);
   Group* group = find(key);
   if (group == nullptr) return;
-  cancel_waiting(*group, "group '" + group->key() + "' was shut down");
+  cancel_waiting(*group, "group '" + group->key + "' was shut down");
   stop_running(*group);
   refresh(*group);
 }
@@ -114,7 +116,7 @@ void Scheduler<Faults>::stop_running(Group& group) {
 template <class Faults>
 void Scheduler<Faults>::begin_drain(std::string_view key, Time now) {
   EventScope event(*this, now);
-  Group& group = find_or_create(key);
+  Group& group = find_or_create(key, TaskLabel::hash(key));
   ++group.drains;
   refresh(group);
 }
@@ -173,11 +175,11 @@ template <class Faults>
 void Scheduler<Faults>::cancel_all(Time now) {
   EventScope event(*this, now);
   closed_ = ended_ = true;
-  for (auto& [key, group] : groups_) {
-    cancel_waiting(*group, "the executor was shut down");
-    stop_running(*group);
-    refresh(*group);
-  }
+  groups_.for_each([this](Group& group) {
+    cancel_waiting(group, "the executor was shut down");
+    stop_running(group);
+    refresh(group);
+  });
 }
 
 }  // namespace cohort::internal

@@ -8,13 +8,13 @@ namespace cohort::internal {
 
 template <class Faults>
 bool Scheduler<Faults>::may_start(const Group& group) const {
-  return !group.paused && group.overrunning < group.limits.max_overrunning &&
-         (!group.bucket || group.bucket->available(now_) > 0);
+  return !group.paused && group.overrunning < group.limits->max_overrunning &&
+         (!group.pace || group.pace->bucket.available(now_) > 0);
 }
 
 template <class Faults>
 bool Scheduler<Faults>::may_start_unawaited(const Group& group, bool has_place) const {
-  return (has_place || group.own < group.limits.max_in_flight) && group.parked < max_parked_ / 4;
+  return (has_place || group.own < group.limits->max_in_flight) && group.parked < max_parked_ / 4;
 }
 
 // Brings everything that follows from a group's state up to date: the ready sets it is in, its timers, what blocks it.
@@ -22,7 +22,7 @@ bool Scheduler<Faults>::may_start_unawaited(const Group& group, bool has_place) 
 template <class Faults>
 void Scheduler<Faults>::refresh(Group& group) {
   admit_from_door(group);
-  const bool permit = group.running < group.limits.max_concurrency;
+  const bool permit = group.running < group.limits->max_concurrency;
   const bool has_unawaited = group.has_unawaited();
   const bool start = permit && (has_unawaited || !group.awaited.empty()) && may_start(group);
   const std::array<bool, kReadyKinds> wanted = {
@@ -43,8 +43,8 @@ void Scheduler<Faults>::refresh(Group& group) {
     }
   }
   if (was_ready && !will_be_ready) on_unready(group);
-  if (group.bucket && permit && !group.paused && group.waiting != 0 && group.bucket->available(now_) == 0) {
-    rate_timers_.arm(group.rate_timer, group.bucket->next_at(now_));
+  if (group.pace && permit && !group.paused && group.waiting != 0 && group.pace->bucket.available(now_) == 0) {
+    rate_timers_.arm(group.pace->timer, group.pace->bucket.next_at(now_));
   }
   note_bound(group);
   note_idle(group);
@@ -124,7 +124,7 @@ bool Scheduler<Faults>::take_only(TaskRecord& record, Turn& turn, Time now) {
   EventScope event(*this, now);
   if (record.phase != Phase::kWaiting || !layer1_free() || !parked_room()) return false;
   Group& group = *record.group;
-  if (group.running >= group.limits.max_concurrency || choose(group, false, false) != &record) return false;
+  if (group.running >= group.limits->max_concurrency || choose(group, false, false) != &record) return false;
   turn.reset();
   Turn::Segment& segment = open_segment(group, turn);
   start(record, segment, turn);
@@ -136,7 +136,7 @@ bool Scheduler<Faults>::take_only(TaskRecord& record, Turn& turn, Time now) {
 // What the group would run next; null when nothing may. Every fourth is the oldest unawaited task, if it may start.
 template <class Faults>
 TaskRecord* Scheduler<Faults>::choose(Group& group, bool has_permit, bool has_place) const {
-  if (!has_permit && group.running >= group.limits.max_concurrency) return nullptr;
+  if (!has_permit && group.running >= group.limits->max_concurrency) return nullptr;
   const bool start = may_start(group);
   TaskRecord* unawaited = nullptr;
   if (start && parked_room() && may_start_unawaited(group, has_place)) {
@@ -232,7 +232,7 @@ void Scheduler<Faults>::start(TaskRecord& record, Turn::Segment& segment, Turn& 
     ++group.own;
   }
   group.urgent_in_a_row = record.own_account ? 0 : static_cast<std::uint8_t>(std::min(3, group.urgent_in_a_row + 1));
-  if (group.bucket) group.bucket->try_take(now_);
+  if (group.pace) group.pace->bucket.try_take(now_);
   ++group.counters.started;
   group.counters.queue_time += now_ - record.submitted_at;
   arm_run_limit(record);
@@ -328,7 +328,7 @@ void Scheduler<Faults>::undo_start(TaskRecord& record, const Turn& turn) {
   Group& group = *record.group;
   --group.counters.started;
   group.counters.queue_time -= turn.taken_at - record.submitted_at;
-  if (group.bucket) group.bucket->put_back(now_);
+  if (group.pace) group.pace->bucket.put_back(now_);
   record.own_account = false;
 }
 

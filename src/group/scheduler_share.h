@@ -27,7 +27,7 @@ inline constexpr double kNoLevel = std::numeric_limits<double>::infinity();
 
 template <class Faults>
 void Scheduler<Faults>::charge(Group& group, double nanoseconds) {
-  group.served += nanoseconds / group.limits.weight;
+  group.served += nanoseconds / group.limits->weight;
   if (nanoseconds >= 0) return;  // The sets notice growth by themselves.
   for (ReadySet& set : ready_) {
     if (set.contains(group)) set.update(group);
@@ -110,8 +110,8 @@ void Scheduler<Faults>::begin_suspended(TaskRecord& record) {
   if (global_limit_ == kUnlimited) return;
   TaskExtras& extras = record.extras();
   extras.layer1_bound_before = layer1_bound();
-  extras.prepaid_ns = group.holding.expected_ns;
-  group.holding.paid_ns += extras.prepaid_ns;
+  extras.prepaid_ns = group.holding->expected_ns;
+  group.holding->paid_ns += extras.prepaid_ns;
   charge_holding(group);
   begin_charging(group);
 }
@@ -123,7 +123,7 @@ void Scheduler<Faults>::end_suspended(TaskRecord& record) {
   --group.suspended;
   if (global_limit_ == kUnlimited) return;
   const TaskExtras& extras = record.extras();
-  Group::Holding& holding = group.holding;
+  Group::Holding& holding = *group.holding;
   const Duration bound = layer1_bound() - extras.layer1_bound_before;
   const double cost = static_cast<double>(bound.count()) * bound_rate_;
   holding.expected_ns = holding.expected_ns == 0 ? cost : holding.expected_ns + (cost - holding.expected_ns) / 8;
@@ -135,15 +135,17 @@ void Scheduler<Faults>::end_suspended(TaskRecord& record) {
 
 template <class Faults>
 void Scheduler<Faults>::accrue_suspended(Group& group) {
+  if (global_limit_ == kUnlimited) return;
+  if (!group.holding) group.holding = std::make_unique<Group::Holding>();
   const Duration bound = layer1_bound();
-  const Duration held = bound - std::exchange(group.holding.layer1_bound_before, bound);
-  group.holding.due_ns += static_cast<double>(held.count()) * bound_rate_ * group.suspended;
+  const Duration held = bound - std::exchange(group.holding->layer1_bound_before, bound);
+  group.holding->due_ns += static_cast<double>(held.count()) * bound_rate_ * group.suspended;
   charge_holding(group);
 }
 
 template <class Faults>
 void Scheduler<Faults>::charge_holding(Group& group) {
-  Group::Holding& holding = group.holding;
+  Group::Holding& holding = *group.holding;
   const double total = std::max(holding.due_ns, holding.paid_ns);
   const double more = total - std::exchange(holding.charged_ns, total);
   if (more != 0) charge(group, more);
@@ -192,7 +194,7 @@ double Scheduler<Faults>::level_of(const ReadySet* set) const {
   if (set != nullptr) {
     set->visit_in_order([&](const Group& group) {
       add_in_service_to(group.served);
-      return unfilled > 0 && add(group.served, group.limits.max_concurrency);
+      return unfilled > 0 && add(group.served, group.limits->max_concurrency);
     });
   }
   add_in_service_to(kNoLevel);
@@ -204,15 +206,15 @@ void Scheduler<Faults>::on_ready(Group& group) {
   const bool was_active = group.charged != 0;
   if (was_active) {
     lift_for_lack_of_demand(group);
-    ready_weight_ += group.limits.weight;
+    ready_weight_ += group.limits->weight;
     return;
   }
   ++active_;
-  ready_weight_ += group.limits.weight;
+  ready_weight_ += group.limits->weight;
   const double now_level = level();
   if (!Faults::kIdleKeepsCredit) group.served = std::max(group.served, now_level);
   if (now_ - group.inactive_since >= kForgetDebtAfter) {
-    group.served = std::min(group.served, now_level + static_cast<double>(Turn::kLength.count()) / group.limits.weight);
+    group.served = std::min(group.served, now_level + static_cast<double>(Turn::kLength.count()) / group.limits->weight);
   }
 }
 
@@ -225,16 +227,16 @@ void Scheduler<Faults>::lift_for_lack_of_demand(Group& group) {
   if (group.keeps_place || has_unstarted || ready_weight_ <= 0 || workers_ <= group.charged) return;
   const auto lasted = static_cast<double>((now_ - group.no_demand_since).count());
   const double others = lasted * (workers_ - group.charged) / ready_weight_;
-  const double own = lasted * group.charged / group.limits.weight;
+  const double own = lasted * group.charged / group.limits->weight;
   const double gained = std::min(others - own, level() - group.served);
   if (gained > 0 && !Faults::kIdleKeepsCredit) group.served += gained;
 }
 
 template <class Faults>
 void Scheduler<Faults>::on_unready(Group& group) {
-  ready_weight_ -= group.limits.weight;
+  ready_weight_ -= group.limits->weight;
   if (active_ == 1) ready_weight_ = 0;  // No rounding errors for ever.
-  group.keeps_place = group.waiting != 0 && group.running >= group.limits.max_concurrency && !group.paused;
+  group.keeps_place = group.waiting != 0 && group.running >= group.limits->max_concurrency && !group.paused;
   group.no_demand_since = now_;
   if (group.charged == 0) on_inactive(group);
 }

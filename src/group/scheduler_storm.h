@@ -18,13 +18,16 @@
 
 namespace cohort::internal {
 
+inline std::string storm_key(int group) { return "g" + std::to_string(group); }
+
 /// A body that is played, not run.
 class StormTask final : public TaskRecord {
  public:
   enum class Step { kSpend, kSleep, kAwaitOne, kAwaitAll, kAwaitAny, kAwaitFor, kSubmitAndAwait, kSubmit };
   enum class Where { kOutside, kWaiting, kOnWorker, kAsleep, kParked, kLetGo, kGone };
 
-  StormTask(int number, int group_number) : TaskRecord("t" + std::to_string(number)), in_group(group_number) {}
+  StormTask(int number, int group_number)
+      : TaskRecord(storm_key(group_number), "t" + std::to_string(number)), in_group(group_number) {}
   bool run() override { return true; }
   [[nodiscard]] bool is_coroutine() const override { return !blocks; }
 
@@ -113,7 +116,7 @@ class Storm {
   }
 
   GroupExecutorOptions make_copy() { return std::move(options_); }
-  static std::string key(int group) { return "g" + std::to_string(group); }
+  static std::string key(int group) { return storm_key(group); }
 
   // ---- events
 
@@ -162,7 +165,7 @@ class Storm {
     if (random_.chance(0.15)) limits.queue_timeout = std::chrono::milliseconds(some(10));
     if (random_.chance(0.15)) limits.run_timeout = std::chrono::milliseconds(some(10));
     if (random_.chance(0.05)) limits.deadline = now_ + std::chrono::milliseconds(some(20));
-    task->executor = reinterpret_cast<Executor*>(this);  // Only compared, never called.
+    task->home = reinterpret_cast<ExecutorHome*>(this);  // Only compared, never called.
     tasks_.push_back(task);
     return task;
   }
@@ -170,7 +173,10 @@ class Storm {
   StormTask& submit(int group, StormTask* submitter) {
     Ref<StormTask> task = make_task(group);
     task->where = Where::kWaiting;
-    scheduler_.submit(*task, key(group), submitter, Scheduler<Faults>::FullQueue::kAsGroupSays, now_);
+    const auto origin = submitter == nullptr              ? Scheduler<Faults>::Origin::kOutside
+                        : submitter->in_group == group ? Scheduler<Faults>::Origin::kSameGroup
+                                                       : Scheduler<Faults>::Origin::kOtherGroup;
+    scheduler_.submit(*task, origin, Scheduler<Faults>::FullQueue::kAsGroupSays, now_);
     apply();
     return *task;
   }
@@ -181,7 +187,7 @@ class Storm {
     Ref<StormTask> task = make_task(before->in_group);
     task->extras().options = {};
     task->where = Where::kWaiting;
-    scheduler_.follow(*task, *before, nullptr, now_);
+    scheduler_.follow(*task, *before, Scheduler<Faults>::Origin::kOutside, now_);
     apply();
     if (task->phase != Phase::kDependent) return;
     AwaitState::make(*before)->arm([this, task] {
@@ -495,7 +501,7 @@ class Storm {
     for (const Worker& worker : workers_) {
       for (std::uint32_t s = 0; worker.turn.out && s < worker.turn.segment_count; ++s) {
         const Turn::Segment& segment = worker.turn.segments[s];
-        out += segment.concurrency && segment.group->key() == key(group) ? 1 : 0;
+        out += segment.concurrency && segment.group->key == key(group) ? 1 : 0;
       }
     }
     return out;

@@ -59,9 +59,8 @@ int starts_before_busy_is_next() {
   std::vector<Ref<StormTask>> tasks;
   const auto submit = [&](int group) {
     tasks.push_back(Ref<StormTask>::adopt(new StormTask(static_cast<int>(tasks.size()), group)));
-    tasks.back()->executor = reinterpret_cast<Executor*>(&tasks);
-    scheduler.submit(*tasks.back(), group == 0 ? "busy" : "idle", nullptr, Scheduler<Faults>::FullQueue::kAsGroupSays,
-                     now);
+    tasks.back()->home = reinterpret_cast<ExecutorHome*>(&tasks);
+    scheduler.submit(*tasks.back(), Scheduler<Faults>::Origin::kOutside, Scheduler<Faults>::FullQueue::kAsGroupSays, now);
   };
   Turn turn;
   const auto run_next = [&] {

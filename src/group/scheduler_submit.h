@@ -8,56 +8,63 @@ namespace cohort::internal {
 
 template <class Faults>
 Group* Scheduler<Faults>::find(std::string_view key) const {
-  const auto place = groups_.find(key);
-  return place == groups_.end() ? nullptr : place->second.get();
+  return groups_.find(key, TaskLabel::hash(key));
 }
 
 template <class Faults>
-Group& Scheduler<Faults>::find_or_create(std::string_view key) {
-  if (Group* group = find(key)) return *group;
-  auto created = std::make_unique<Group>(key);
-  Group& group = *created;
+Group& Scheduler<Faults>::find_or_create(std::string_view key, std::uint32_t hash) {
+  if (Group* group = groups_.find(key, hash)) return *group;
+  Group& group = groups_.insert(std::make_unique<Group>(key, hash));
   const auto resolved = policy_.resolve(key);
-  group.limits = resolved.limits;
+  if (last_limits_ == nullptr || resolved.limits != *last_limits_) {
+    last_limits_ = std::make_shared<const ResolvedLimits>(resolved.limits);
+  }
+  group.limits = last_limits_;
   group.paused = resolved.paused;
-  if (group.limits.rate) group.bucket.emplace(*group.limits.rate, now_);
-  group.rate_timer.group = &group;
+  if (group.limits->rate) group.pace = std::make_unique<Group::Pace>(group, *group.limits->rate, now_);
   // A new group has no old debt and no old credit.
   group.served = level();
   group.inactive_since = now_;
-  groups_.emplace(group.key(), std::move(created));
   return group;
 }
 
 template <class Faults>
-void Scheduler<Faults>::submit(TaskRecord& record, std::string_view key, TaskRecord* submitter, FullQueue full,
-                               Time now) {
+void Scheduler<Faults>::submit(TaskRecord& record, Origin origin, FullQueue full, Time now) {
   EventScope event(*this, now);
-  record.submitted_at = now_;
-  if (refuse(record, key, submitter)) return;
-  Group& group = find_or_create(key);
-  record.set_group_name(group.name);
+  record.submitted_at = now;
+  take_in(record, origin, full);
+}
+
+template <class Faults>
+void Scheduler<Faults>::take_in(TaskRecord& record, Origin origin, FullQueue full) {
+  if (refuse(record, origin)) return;
+  Group& group = find_or_create(record.label().key(), record.label().key_hash());
   ++group.counters.submitted;
   if (has_run_out(record)) {
     reject(record, &group, TaskStatus::kTimedOutQueued,
            {ErrorCode::kTimedOut, "the time of task '" + record.task_id() + "' had run out when it was submitted", {}});
-  } else if (refuse_while_draining(group, record, submitter)) {
+  } else if (refuse_while_draining(group, record, origin)) {
     // It has been settled.
-  } else if (make_room(group, record, submitter, full)) {
-    record.group = &group;
-    record.ref();
-    ++present_;
-    ++group.present;
+  } else if (make_room(group, record, origin, full)) {
+    adopt(group, record);
     enqueue(group, record);
   }
   refresh(group);
 }
 
 template <class Faults>
-bool Scheduler<Faults>::refuse_while_draining(Group& group, TaskRecord& record, const TaskRecord* submitter) {
-  if (group.drains == 0 || (submitter != nullptr && submitter->group == &group)) return false;
+void Scheduler<Faults>::adopt(Group& group, TaskRecord& record) {
+  record.group = &group;
+  record.ref();
+  ++present_;
+  ++group.present;
+}
+
+template <class Faults>
+bool Scheduler<Faults>::refuse_while_draining(Group& group, TaskRecord& record, Origin origin) {
+  if (group.drains == 0 || origin == Origin::kSameGroup) return false;
   reject(record, &group, TaskStatus::kRejected,
-         {ErrorCode::kEnded, "group '" + group.key() + "' is draining and takes no new work from outside", {}});
+         {ErrorCode::kEnded, "group '" + group.key + "' is draining and takes no new work from outside", {}});
   return true;
 }
 
@@ -73,29 +80,23 @@ bool Scheduler<Faults>::has_run_out(const TaskRecord& record) const {
 
 // Settles what cannot even be looked at as a task of a group.
 template <class Faults>
-bool Scheduler<Faults>::refuse(TaskRecord& record, std::string_view key, TaskRecord* submitter) {
-  std::string problem;
-  if (key.empty()) {
-    problem = "the group key is empty";
-  } else if (key.size() > Executor::kMaxKeyBytes) {
-    problem = "the group key has " + std::to_string(key.size()) + " bytes; at most 1024 are allowed";
-  } else if (record.task_id().size() > Executor::kMaxTaskIdBytes) {
-    problem = "the task id has " + std::to_string(record.task_id().size()) + " bytes; at most 256 are allowed";
+bool Scheduler<Faults>::refuse(TaskRecord& record, Origin origin) {
+  const TaskLabel& label = record.label();
+  Error error{ErrorCode::kInvalid, {}, {}};
+  if (label.key().empty()) {
+    error.message = "the group key is empty";
+  } else if (label.key().size() > TaskLabel::kMaxKeyBytes) {
+    error.message = "the group key is longer than " + std::to_string(TaskLabel::kMaxKeyBytes) + " bytes";
+  } else if (label.id().size() > TaskLabel::kMaxIdBytes) {
+    error.message = "the task id is longer than " + std::to_string(TaskLabel::kMaxIdBytes) + " bytes";
+  } else if (ended_ || (closed_ && origin == Origin::kOutside)) {
+    error = {ErrorCode::kEnded, "the executor has been shut down and takes no new work", {}};
+  } else {
+    return false;
   }
-  if (!problem.empty()) {
-    ++evicted_.submitted;
-    if (key.size() <= Executor::kMaxKeyBytes) record.set_group_name(Ref<GroupName>::adopt(new GroupName(key)));
-    reject(record, nullptr, TaskStatus::kRejected, {ErrorCode::kInvalid, problem, {}});
-    return true;
-  }
-  if (ended_ || (closed_ && submitter == nullptr)) {
-    ++evicted_.submitted;
-    record.set_group_name(Ref<GroupName>::adopt(new GroupName(key)));
-    reject(record, nullptr, TaskStatus::kRejected,
-           {ErrorCode::kEnded, "the executor has been shut down and takes no new work", {}});
-    return true;
-  }
-  return false;
+  ++evicted_.submitted;
+  reject(record, nullptr, TaskStatus::kRejected, std::move(error));
+  return true;
 }
 
 template <class Faults>
@@ -108,15 +109,12 @@ void Scheduler<Faults>::reject(TaskRecord& record, Group* group, TaskStatus stat
 
 // True when the record may be queued. Otherwise it has been settled, or stands at the door.
 template <class Faults>
-bool Scheduler<Faults>::make_room(Group& group, TaskRecord& record, TaskRecord* submitter, FullQueue full) {
-  if (group.waiting + group.following < group.limits.max_waiting) return true;
-  const OverflowPolicy policy = group.limits.overflow;
-  if (submitter == nullptr && (policy == OverflowPolicy::kBlock || full == FullQueue::kBlock)) {
-    record.group = &group;
+bool Scheduler<Faults>::make_room(Group& group, TaskRecord& record, Origin origin, FullQueue full) {
+  if (group.waiting + group.following < group.limits->max_waiting) return true;
+  const OverflowPolicy policy = group.limits->overflow;
+  if (origin == Origin::kOutside && (policy == OverflowPolicy::kBlock || full == FullQueue::kBlock)) {
+    adopt(group, record);
     record.phase = Phase::kAtDoor;
-    record.ref();
-    ++present_;
-    ++group.present;
     group.door.push_back(record);
     arm_queue_limit(record);
     return false;
@@ -124,8 +122,8 @@ bool Scheduler<Faults>::make_room(Group& group, TaskRecord& record, TaskRecord* 
   if (policy == OverflowPolicy::kDiscardOldest && discard_for(group, record)) return true;
   reject(record, &group, TaskStatus::kRejected,
          {ErrorCode::kRejected,
-          "group '" + group.key() + "' has " + std::to_string(group.waiting + group.following) +
-              " tasks waiting (max_waiting " + std::to_string(group.limits.max_waiting) +
+          "group '" + group.key + "' has " + std::to_string(group.waiting + group.following) +
+              " tasks waiting (max_waiting " + std::to_string(group.limits->max_waiting) +
               "); raise max_waiting or slow the producer",
           {}});
   return false;
@@ -142,8 +140,8 @@ bool Scheduler<Faults>::discard_for(Group& group, TaskRecord& record) {
     remove_waiting(*oldest);
     if (oldest->try_claim_unbegun(TaskStatus::kRejected)) {
       settle(*oldest, {ErrorCode::kRejected,
-                       "discarded for a newer task: group '" + group.key() + "' has max_waiting " +
-                           std::to_string(group.limits.max_waiting) + " and keeps the newest",
+                       "discarded for a newer task: group '" + group.key + "' has max_waiting " +
+                           std::to_string(group.limits->max_waiting) + " and keeps the newest",
                        {}});
     }
     forget(*oldest);
@@ -198,7 +196,7 @@ void Scheduler<Faults>::remove_waiting(TaskRecord& record) {
 
 template <class Faults>
 void Scheduler<Faults>::admit_from_door(Group& group) {
-  while (!group.door.empty() && group.waiting + group.following < group.limits.max_waiting) {
+  while (!group.door.empty() && group.waiting + group.following < group.limits->max_waiting) {
     TaskRecord& record = *group.door.pop_front();
     enqueue(group, record);
     actions_.admit.emplace_back(record);
@@ -206,30 +204,25 @@ void Scheduler<Faults>::admit_from_door(Group& group) {
 }
 
 template <class Faults>
-void Scheduler<Faults>::follow(TaskRecord& record, TaskRecord& predecessor, TaskRecord* submitter, Time now) {
+void Scheduler<Faults>::follow(TaskRecord& record, TaskRecord& predecessor, Origin origin, Time now) {
   EventScope event(*this, now);
-  record.submitted_at = now_;
-  const std::string& key = predecessor.group_key();
-  if (refuse(record, key, submitter)) return;
-  Group& group = find_or_create(key);
-  record.set_group_name(group.name);
+  record.submitted_at = now;
+  if (refuse(record, origin)) return;
+  Group& group = find_or_create(record.label().key(), record.label().key_hash());
   ++group.counters.submitted;
-  const bool full = group.waiting + group.following >= group.limits.max_waiting;
-  if (refuse_while_draining(group, record, submitter)) {
+  const bool full = group.waiting + group.following >= group.limits->max_waiting;
+  if (refuse_while_draining(group, record, origin)) {
     // It has been settled.
-  } else if (full && !(group.limits.overflow == OverflowPolicy::kDiscardOldest && discard_for(group, record))) {
+  } else if (full && !(group.limits->overflow == OverflowPolicy::kDiscardOldest && discard_for(group, record))) {
     reject(record, &group, TaskStatus::kRejected,
            {ErrorCode::kRejected,
-            "group '" + group.key() + "' has no place for a following task (max_waiting " +
-                std::to_string(group.limits.max_waiting) + ")",
+            "group '" + group.key + "' has no place for a following task (max_waiting " +
+                std::to_string(group.limits->max_waiting) + ")",
             {}});
   } else {
-    record.group = &group;
+    adopt(group, record);
     record.phase = Phase::kDependent;
     record.extras().predecessor = TaskRef(predecessor);
-    record.ref();
-    ++present_;
-    ++group.present;
     ++group.following;
     group.dependents.push_back(record);
   }

@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 
 class Record final : public TaskRecord {
  public:
-  explicit Record(const std::string& id) : TaskRecord(id) {}
+  Record(const std::string& key, const std::string& id) : TaskRecord(key, id) {}
   bool run() override { return true; }
 };
 
@@ -25,10 +25,14 @@ class SchedulerTest : public ::testing::Test {
   void make(GroupExecutorOptions options) { scheduler = std::make_unique<Scheduler<>>(std::move(options), now); }
 
   Ref<Record> submit(const std::string& group, const std::string& id) {
-    auto record = Ref<Record>::adopt(new Record(id));
-    record->executor = reinterpret_cast<Executor*>(this);
-    scheduler->submit(*record, group, nullptr, Scheduler<>::FullQueue::kAsGroupSays, now);
+    auto record = Ref<Record>::adopt(new Record(group, id));
+    submit(*record);
     return record;
+  }
+
+  void submit(Record& record) {
+    record.home = reinterpret_cast<ExecutorHome*>(this);
+    scheduler->submit(record, Scheduler<>::Origin::kOutside, Scheduler<>::FullQueue::kAsGroupSays, now);
   }
 
   TaskRecord* begin(Turn& turn) { return turn.begin(now); }
@@ -95,9 +99,9 @@ TEST_F(SchedulerTest, WakesNobodyForWorkThatMayNotRun) {
 TEST_F(SchedulerTest, SaysWhenItWantsToBeToldTheTime) {
   make({.evict_after = 10s});
   EXPECT_EQ(scheduler->next_timer(), std::nullopt);
-  auto record = Ref<Record>::adopt(new Record("1"));
+  auto record = Ref<Record>::adopt(new Record("x", "1"));
   record->extras().options.queue_timeout = 5ms;
-  scheduler->submit(*record, "x", nullptr, Scheduler<>::FullQueue::kAsGroupSays, now);
+  submit(*record);
   EXPECT_EQ(scheduler->next_timer(), now + 5ms);
 
   now += 5ms;
@@ -187,9 +191,9 @@ TEST_F(SchedulerTest, WhatSeveralTurnsGiveBackIsInOrderAgain) {
 
 TEST_F(SchedulerTest, ARunLimitDoesNotOutliveATurnThatIsTakenBack) {
   make({.threads = 1});
-  auto record = Ref<Record>::adopt(new Record("1"));
+  auto record = Ref<Record>::adopt(new Record("a", "1"));
   record->extras().options.run_timeout = 10ms;
-  scheduler->submit(*record, "a", nullptr, Scheduler<>::FullQueue::kAsGroupSays, now);
+  submit(*record);
   Turn turn;
   ASSERT_TRUE(scheduler->take(turn, now));
   scheduler->set_paused("a", true, now);

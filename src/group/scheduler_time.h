@@ -47,7 +47,7 @@ void Scheduler<Faults>::tick(Time now) {
       on_limit(owned.record);
     }
   }
-  while (Timer* timer = rate_timers_.pop_due(now_)) refresh(*static_cast<Group::RateTimer&>(*timer).group);
+  while (Timer* timer = rate_timers_.pop_due(now_)) refresh(static_cast<Group::Pace::RateTimer&>(*timer).group);
   if (evict_at_ <= now_) evict_idle();
 }
 
@@ -79,7 +79,7 @@ void Scheduler<Faults>::on_limit(TaskRecord& record) {
   if (record.try_claim_unbegun(TaskStatus::kTimedOutQueued)) {
     Error error{
         ErrorCode::kTimedOut,
-        "task '" + record.task_id() + "' of group '" + group.key() + "' was still waiting when its time ran out",
+        "task '" + record.task_id() + "' of group '" + group.key + "' was still waiting when its time ran out",
         {}};
     if (waits) {
       settle_and_forget(record, std::move(error));
@@ -98,7 +98,7 @@ void Scheduler<Faults>::on_run_limit(TaskRecord& record) {
   const bool won = record.try_claim(TaskStatus::kTimedOutRunning);
   if (!won && !Faults::kSettleTwice) return;  // The body ended in the same moment.
   settle(record, {ErrorCode::kTimedOut,
-                  "task '" + record.task_id() + "' of group '" + record.group->key() +
+                  "task '" + record.task_id() + "' of group '" + record.group->key +
                       "' was still running when its time ran out; its body has been asked to stop",
                   {}});
   if (!won) return;
@@ -184,15 +184,14 @@ void Scheduler<Faults>::evict_idle() {
     Group* group = idle_groups_.front();
     if (group == nullptr || saturating_add(group->idle_since, evict_after_) > now_) break;
     idle_groups_.erase(*group);
-    if (group->bucket && !group->bucket->full(now_)) {
+    if (group->pace && !group->pace->bucket.full(now_)) {
       group->idle_since = now_;
       idle_groups_.push_back(*group);
       continue;
     }
-    rate_timers_.disarm(group->rate_timer);
+    if (group->pace) rate_timers_.disarm(group->pace->timer);
     evicted_ += group->counters;
-    const Ref<GroupName> name = group->name;
-    groups_.erase(name->key());
+    groups_.erase(*group);
   }
   arm_eviction();
 }

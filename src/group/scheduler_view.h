@@ -12,10 +12,10 @@ namespace cohort::internal {
 template <class Faults>
 Bound Scheduler<Faults>::bound_of(const Group& group, bool awaited) const {
   if (group.paused) return Bound::kPaused;
-  if (group.overrunning >= group.limits.max_overrunning) return Bound::kOverrunning;
-  if (group.running >= group.limits.max_concurrency) return Bound::kConcurrency;
-  if (group.bucket && group.bucket->available(now_) == 0) return Bound::kRate;
-  if (!awaited && group.own >= group.limits.max_in_flight) return Bound::kInFlight;
+  if (group.overrunning >= group.limits->max_overrunning) return Bound::kOverrunning;
+  if (group.running >= group.limits->max_concurrency) return Bound::kConcurrency;
+  if (group.pace && group.pace->bucket.available(now_) == 0) return Bound::kRate;
+  if (!awaited && group.own >= group.limits->max_in_flight) return Bound::kInFlight;
   if (!awaited && (group.parked >= max_parked_ / 4 || !parked_room())) return Bound::kParked;
   if (!layer1_free()) return Bound::kGlobal;
   return Bound::kWorkers;
@@ -28,11 +28,15 @@ void Scheduler<Faults>::note_bound(Group& group) {
   const Duration passed = now_ - std::exchange(group.bound_since, now_);
   const Duration bound_now = layer1_bound();
   const Duration layer1 = bound_now - std::exchange(group.layer1_bound_before, bound_now);
-  const auto blocked = [&](Bound bound) -> Duration& { return group.blocked[static_cast<std::size_t>(bound)]; };
+  const auto blocked = [&](Bound bound) -> Duration& {
+    if (bound == Bound::kWorkers) return group.blocked_by_workers;
+    if (!group.blocked) group.blocked = std::make_unique<std::array<Duration, kBoundCount>>();
+    return (*group.blocked)[static_cast<std::size_t>(bound)];
+  };
   if (group.bound == Bound::kWorkers || group.bound == Bound::kGlobal) {
-    blocked(Bound::kGlobal) += layer1;
+    if (layer1 != Duration::zero()) blocked(Bound::kGlobal) += layer1;
     blocked(Bound::kWorkers) += passed - layer1;
-  } else if (group.bound != Bound::kNothing) {
+  } else if (group.bound != Bound::kNothing && passed != Duration::zero()) {
     blocked(group.bound) += passed;
   }
   group.bound = group.waiting == 0 ? Bound::kNothing : bound_of(group, !group.awaited.empty());
@@ -46,10 +50,10 @@ ExecutorStats Scheduler<Faults>::stats() const {
                       .parked = parked_,
                       .overrunning = overrunning_,
                       .counters = evicted_};
-  for (const auto& [key, group] : groups_) {
-    stats.counters += group->counters;
-    stats.running += group->running;
-  }
+  groups_.for_each([&](const Group& group) {
+    stats.counters += group.counters;
+    stats.running += group.running;
+  });
   return stats;
 }
 
@@ -61,24 +65,26 @@ Result<GroupStats> Scheduler<Faults>::group_stats(std::string_view key, Time now
     return Error{ErrorCode::kNotFound, "group '" + std::string(key) + "' has no tasks and has had none lately", {}};
   }
   note_bound(*group);
-  return GroupStats{.group = group->key(),
+  auto blocked = group->blocked ? *group->blocked : std::array<Duration, kBoundCount>{};
+  blocked[static_cast<std::size_t>(Bound::kWorkers)] = group->blocked_by_workers;
+  return GroupStats{.group = group->key,
                     .waiting = group->waiting,
                     .running = group->running,
                     .parked = group->parked,
                     .in_flight = group->own,
                     .overrunning = group->overrunning,
                     .paused = group->paused,
-                    .limits = group->limits,
+                    .limits = *group->limits,
                     .counters = group->counters,
-                    .blocked = group->blocked};
+                    .blocked = blocked};
 }
 
 template <class Faults>
 std::vector<std::string> Scheduler<Faults>::active_groups() const {
   std::vector<std::string> keys;
-  for (const auto& [key, group] : groups_) {
-    if (group->present > group->overrunning) keys.emplace_back(key);
-  }
+  groups_.for_each([&](const Group& group) {
+    if (group.present > group.overrunning) keys.push_back(group.key);
+  });
   std::ranges::sort(keys);
   return keys;
 }
@@ -87,7 +93,7 @@ template <class Faults>
 Duration Scheduler<Faults>::estimated_wait(std::string_view key) const {
   const Group* group = find(key);
   if (group == nullptr || group->expected_whole_ns < 0) return Duration(0);
-  const std::uint32_t width = std::min(group->limits.max_concurrency, global_limit_);
+  const std::uint32_t width = std::min(group->limits->max_concurrency, global_limit_);
   const std::uint64_t before = group->waiting + group->running;
   if (before < width) return Duration(0);
   return Duration(static_cast<std::int64_t>(group->expected_whole_ns * static_cast<double>(before) / width));
@@ -121,7 +127,7 @@ Explanation Scheduler<Faults>::explain(TaskRecord& record, Time now) {
       result.ahead = count_ahead(group, record);
       break;
     case Phase::kResuming:
-      result.bound = group.running >= group.limits.max_concurrency ? Bound::kConcurrency
+      result.bound = group.running >= group.limits->max_concurrency ? Bound::kConcurrency
                      : layer1_free()                               ? Bound::kWorkers
                                                                    : Bound::kGlobal;
       break;
@@ -145,24 +151,24 @@ std::string Scheduler<Faults>::describe(const Group& group, Bound bound) const {
   const auto of = [](std::uint64_t used, std::uint64_t limit) {
     return std::to_string(used) + " of " + std::to_string(limit);
   };
-  const std::string name = "group '" + group.key() + "'";
+  const std::string name = "group '" + group.key + "'";
   switch (bound) {
-    case Bound::kConcurrency: return name + " runs " + of(group.running, group.limits.max_concurrency);
-    case Bound::kInFlight: return name + " has " + of(group.own, group.limits.max_in_flight) + " in flight";
+    case Bound::kConcurrency: return name + " runs " + of(group.running, group.limits->max_concurrency);
+    case Bound::kInFlight: return name + " has " + of(group.own, group.limits->max_in_flight) + " in flight";
     case Bound::kGlobal: return "all groups together run " + of(global_running_, global_limit_);
     case Bound::kPaused: return name + " is paused";
     case Bound::kRate: {
-      const Duration next = group.bucket->next_at(now_) - now_;
+      const Duration next = group.pace->bucket.next_at(now_) - now_;
       return name + " may start its next in " +
              std::to_string(std::chrono::ceil<std::chrono::milliseconds>(next).count()) + " ms by its rate";
     }
     case Bound::kOverrunning:
-      return name + " has " + of(group.overrunning, group.limits.max_overrunning) + " bodies past their time-out";
+      return name + " has " + of(group.overrunning, group.limits->max_overrunning) + " bodies past their time-out";
     case Bound::kParked:
       if (parked_room()) return name + " has " + of(group.parked, max_parked_ / 4) + " tasks parked";
       return "all groups together have " + of(parked_, max_parked_) + " tasks parked";
     case Bound::kDoor:
-      return name + " has " + of(group.waiting + group.following, group.limits.max_waiting) + " waiting";
+      return name + " has " + of(group.waiting + group.following, group.limits->max_waiting) + " waiting";
     default: return name + " may run as soon as a worker comes to it";
   }
 }
@@ -184,7 +190,7 @@ std::vector<std::string> Scheduler<Faults>::holders(const Group& group, Bound bo
     if (begun == 0) continue;
     const TaskRecord& current = *turn->tasks[begun - 1];
     if (current.group == nullptr) continue;
-    if (others) add(current.group->key());
+    if (others) add(current.group->key);
     if (own && current.group == &group) add(current.task_id());
   }
   if (own) {
@@ -193,9 +199,9 @@ std::vector<std::string> Scheduler<Faults>::holders(const Group& group, Bound bo
       add(task->task_id());
     }
   } else {
-    for (const auto& [key, other] : groups_) {
-      if (names.size() < kMost && other->suspended != 0) add(other->key());
-    }
+    groups_.for_each([&](const Group& other) {
+      if (other.suspended != 0) add(other.key);
+    });
   }
   return names;
 }

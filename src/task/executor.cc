@@ -15,35 +15,42 @@ Result<void> Executor::check_key(std::string_view key) {
                {}};
 }
 
-void Executor::set_options(internal::TaskRecord& record, const SubmitOptions& options) {
-  record.priority = options.priority;
-  if (options.queue_timeout || options.run_timeout || options.deadline) record.extras().options = options;
-}
-
 namespace internal {
 
 void ExecutorAccess::cancel(TaskRecord& record) {
-  if (record.executor != nullptr && !record.is_done()) record.executor->cancel_record(record);
+  const ExecutorHome::Visit visit(record);
+  if (Executor* executor = visit.executor()) executor->cancel_record(record);
 }
 
 void ExecutorAccess::follow(TaskRecord& record, TaskRecord& predecessor) {
-  predecessor.executor->follow_record(record, predecessor);
+  record.home = predecessor.home;
+  predecessor.home->executor().follow_record(record, predecessor);
 }
 
 std::unique_ptr<Error> ExecutorAccess::await(AwaitState& state, std::optional<Time> until) {
   if (state.satisfied()) return nullptr;
-  TaskRecord* task = current_task();
-  Executor* executor = task != nullptr ? task->executor : state.records().front()->executor;
-  return executor->await(state, until);
+  if (const TaskRecord* task = current_task()) return task->home->executor().await(state, until);
+  // Through one that has not ended: its executor is there.
+  for (const TaskRef& record : state.records()) {
+    const ExecutorHome::Visit visit(*record);
+    if (Executor* executor = visit.executor()) return executor->await(state, until);
+  }
+  return nullptr;
 }
 
 void ExecutorAccess::block(AwaitState& state) {
   if (state.satisfied()) return;
-  TaskRecord* task = current_task();
-  (task != nullptr ? task->executor : state.records().front()->executor)->block(state);
+  if (const TaskRecord* task = current_task()) {
+    task->home->executor().block(state);
+  } else {
+    static_cast<void>(await(state, std::nullopt));
+  }
 }
 
-Time ExecutorAccess::now(const TaskRecord& record) { return record.executor->clock().now(); }
+Time ExecutorAccess::now(const TaskRecord& record) {
+  const ExecutorHome::Visit visit(record);
+  return visit.executor() != nullptr ? visit.executor()->clock().now() : Time();
+}
 
 namespace {
 
@@ -64,7 +71,7 @@ void request_await(Ref<AwaitState> state, std::coroutine_handle<> resume_point) 
 void request_sleep(Duration duration, std::coroutine_handle<> resume_point) {
   TaskExtras& extras = suspending_task(resume_point);
   extras.await_request.reset();
-  extras.sleep_until = saturating_add(current_task()->executor->clock().now(), duration);
+  extras.sleep_until = saturating_add(current_task()->home->executor().clock().now(), duration);
 }
 
 std::unique_ptr<Error> take_await_error() {

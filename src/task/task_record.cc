@@ -25,11 +25,6 @@ TaskExtras::~TaskExtras() = default;
 
 TaskRecord::~TaskRecord() = default;
 
-const std::string& TaskRecord::group_key() const {
-  static const std::string kNone;
-  return group_name_ ? group_name_->key() : kNone;
-}
-
 TaskExtras& TaskRecord::extras() {
   if (!extras_) extras_ = std::make_unique<TaskExtras>(*this);
   return *extras_;

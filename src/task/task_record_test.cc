@@ -14,7 +14,7 @@ namespace {
 
 auto make_record() {
   using Body = int (*)();
-  return Ref<CallableRecord<Body>>::adopt(new CallableRecord<Body>("t", [] { return 1; }));
+  return Ref<CallableRecord<Body>>::adopt(new CallableRecord<Body>("g", "t", [] { return 1; }));
 }
 
 TEST(TaskRecordTest, IsClaimedOnce) {

@@ -23,10 +23,10 @@ using internal::Turn;
 // Every method runs on the one thread that has the baton, so nothing here is locked.
 class ManualExecutor::Driver {
  public:
-  Driver(const ManualExecutor& owner, VirtualClock& clock, GroupExecutorOptions options)
-      : owner_(owner), clock_(clock), workers_(options.threads), scheduler_(std::move(options), clock.now()) {}
+  Driver(const internal::ExecutorHome& home, VirtualClock& clock, GroupExecutorOptions options)
+      : home_(home), clock_(clock), workers_(options.threads), scheduler_(std::move(options), clock.now()) {}
 
-  ~Driver() {
+  void end() {
     static_cast<void>(shutdown(Duration(0)));
     while (scheduler_.present() != 0) {
       const bool progress = run_one() || pass_time(Time::max());
@@ -109,10 +109,10 @@ class ManualExecutor::Driver {
     yield(*thread);
   }
 
-  void submit(TaskRecord& record, std::string_view key, Submission submission) {
+  void submit(TaskRecord& record, Submission submission) {
     const auto full =
         submission == Submission::kPaced ? Scheduler<>::FullQueue::kBlock : Scheduler<>::FullQueue::kAsGroupSays;
-    scheduler_.submit(record, key, own_task(), full, now());
+    scheduler_.submit(record, origin_of(record), full, now());
     apply();
     if (record.phase == Phase::kAtDoor) {
       const bool inside = drive([&] { return record.phase != Phase::kAtDoor; }, Time::max());
@@ -122,7 +122,7 @@ class ManualExecutor::Driver {
   }
 
   void follow(TaskRecord& record, TaskRecord& predecessor) {
-    scheduler_.follow(record, predecessor, own_task(), now());
+    scheduler_.follow(record, predecessor, origin_of(record), now());
     apply();
     if (record.phase != Phase::kDependent) return;
     auto state = AwaitState::make(predecessor);
@@ -243,10 +243,17 @@ class ManualExecutor::Driver {
   }
 
  private:
+  [[nodiscard]] Scheduler<>::Origin origin_of(const TaskRecord& record) const {
+    const TaskRecord* submitter = own_task();
+    if (submitter == nullptr) return Scheduler<>::Origin::kOutside;
+    return submitter->label().key() == record.label().key() ? Scheduler<>::Origin::kSameGroup
+                                                            : Scheduler<>::Origin::kOtherGroup;
+  }
+
   // The task whose body is running, if it is one of this executor's.
   [[nodiscard]] TaskRecord* own_task() const {
     TaskRecord* task = internal::current_task();
-    return task != nullptr && task->executor == &owner_ ? task : nullptr;
+    return task != nullptr && task->home == &home_ ? task : nullptr;
   }
 
   struct Worker {
@@ -400,7 +407,7 @@ class ManualExecutor::Driver {
     internal::assertion_failed("an awaited task ends", text.c_str(), __FILE__, __LINE__);
   }
 
-  const ManualExecutor& owner_;
+  const internal::ExecutorHome& home_;
   VirtualClock& clock_;
   Workers workers_;
   std::unordered_map<const Worker*, std::unique_ptr<Worker>> spare_;
@@ -414,8 +421,11 @@ class ManualExecutor::Driver {
 };
 
 ManualExecutor::ManualExecutor(VirtualClock& clock, GroupExecutorOptions options)
-    : driver_(std::make_unique<Driver>(*this, clock, std::move(options))) {}
-ManualExecutor::~ManualExecutor() = default;
+    : driver_(std::make_unique<Driver>(home(), clock, std::move(options))) {}
+ManualExecutor::~ManualExecutor() {
+  driver_->end();
+  close_home();
+}
 
 bool ManualExecutor::run_one() { return driver_->run_one(); }
 void ManualExecutor::run() { driver_->run(); }
@@ -467,12 +477,10 @@ Result<GroupStats> ManualExecutor::group_stats(std::string_view group) {
 std::vector<std::string> ManualExecutor::active_groups() { return driver_->scheduler().active_groups(); }
 Duration ManualExecutor::estimated_wait(std::string_view group) { return driver_->scheduler().estimated_wait(group); }
 
-void ManualExecutor::submit_record(TaskRecord& record, std::string_view group, Submission submission) {
-  record.executor = this;
-  driver_->submit(record, group, submission);
+void ManualExecutor::submit_record(TaskRecord& record, Submission submission) {
+  driver_->submit(record, submission);
 }
 void ManualExecutor::follow_record(TaskRecord& record, TaskRecord& predecessor) {
-  record.executor = this;
   driver_->follow(record, predecessor);
 }
 void ManualExecutor::cancel_record(TaskRecord& record) { driver_->cancel(record); }

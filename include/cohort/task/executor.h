@@ -59,8 +59,8 @@ class GroupTask {
 /// Example: examples/01_hello_groups.cc
 class Executor {
  public:
-  static constexpr std::size_t kMaxKeyBytes = 1024;
-  static constexpr std::size_t kMaxTaskIdBytes = 256;
+  static constexpr std::size_t kMaxKeyBytes = internal::TaskLabel::kMaxKeyBytes;
+  static constexpr std::size_t kMaxTaskIdBytes = internal::TaskLabel::kMaxIdBytes;
 
   Executor() = default;
   Executor(const Executor&) = delete;
@@ -70,8 +70,8 @@ class Executor {
   /// Puts one task into its group's queue. Blocks only where the group's overflow policy says so.
   template <class F>
   auto submit(std::string_view group, std::string_view task_id, F&& callable, const SubmitOptions& options = {}) {
-    auto record = make_record(task_id, std::forward<F>(callable), options);
-    submit_record(*record, group, Submission::kPlain);
+    auto record = make_record(group, task_id, std::forward<F>(callable), options);
+    submit_record(*record, Submission::kPlain);
     return as_handle(std::move(record));
   }
 
@@ -79,8 +79,8 @@ class Executor {
   /// thread would have done. It must not block; a coroutine that suspends goes on elsewhere.
   template <class F>
   auto try_run_here(std::string_view group, std::string_view task_id, F&& callable, const SubmitOptions& options = {}) {
-    auto record = make_record(task_id, std::forward<F>(callable), options);
-    submit_record(*record, group, Submission::kRunHere);
+    auto record = make_record(group, task_id, std::forward<F>(callable), options);
+    submit_record(*record, Submission::kRunHere);
     return as_handle(std::move(record));
   }
 
@@ -158,10 +158,14 @@ class Executor {
   enum class Submission { kPlain, kRunHere, kPaced };
 
   [[nodiscard]] static Result<void> check_key(std::string_view key);
+  [[nodiscard]] internal::ExecutorHome& home() const { return home_; }
+  /// The last thing an implementation's destructor does before it takes itself apart: waits until nobody is on his way
+  /// into it through a handle. All tasks are done.
+  void close_home() { home_.close(); }
 
   /// Takes the record in, or settles it with the reason why not. kPaced: a full queue blocks the submitter; kRunHere:
   /// see try_run_here.
-  virtual void submit_record(internal::TaskRecord& record, std::string_view group, Submission submission) = 0;
+  virtual void submit_record(internal::TaskRecord& record, Submission submission) = 0;
   /// Takes in a task of the predecessor's group that is to be queued when the predecessor is done.
   virtual void follow_record(internal::TaskRecord& record, internal::TaskRecord& predecessor) = 0;
   virtual void cancel_record(internal::TaskRecord& record) = 0;
@@ -174,28 +178,30 @@ class Executor {
 
  private:
   template <class F>
-  auto make_record(std::string_view task_id, F&& callable, const SubmitOptions& options) {
+  auto make_record(std::string_view group, std::string_view task_id, F&& callable, const SubmitOptions& options) {
     using Record = internal::CallableRecord<std::decay_t<F>>;
-    auto record = internal::Ref<Record>::adopt(new Record(task_id, std::forward<F>(callable)));
-    set_options(*record, options);
+    auto record = internal::Ref<Record>::adopt(new Record(group, task_id, std::forward<F>(callable)));
+    record->home = &home_;
+    record->priority = options.priority;
+    if (options.queue_timeout || options.run_timeout || options.deadline) record->extras().options = options;
     return record;
   }
 
   template <class Record>
   static auto as_handle(internal::Ref<Record> record) {
     using Typed = internal::ResultRecord<internal::ValueOf<Record>>;
-    return TaskHandle<internal::ValueOf<Record>>(internal::Ref<Typed>(*record));
+    return TaskHandle<internal::ValueOf<Record>>(internal::Ref<Typed>::adopt(record.release()));
   }
 
   template <class F>
   auto submit_of_batch(std::string_view group, std::string_view task_id, F&& callable, const SubmitOptions& options,
                        bool paced) {
-    auto record = make_record(task_id, std::forward<F>(callable), options);
-    submit_record(*record, group, paced ? Submission::kPaced : Submission::kPlain);
+    auto record = make_record(group, task_id, std::forward<F>(callable), options);
+    submit_record(*record, paced ? Submission::kPaced : Submission::kPlain);
     return as_handle(std::move(record));
   }
 
-  static void set_options(internal::TaskRecord& record, const SubmitOptions& options);
+  internal::ExecutorHome& home_ = internal::ExecutorHome::open(*this);
 };
 
 template <class T>

@@ -47,8 +47,8 @@ class TaskHandle {
 
   /// False for a default-constructed handle, on which nothing else may be called.
   [[nodiscard]] bool valid() const { return static_cast<bool>(record_); }
-  [[nodiscard]] const std::string& group() const { return record().group_key(); }
-  [[nodiscard]] const std::string& task_id() const { return record().task_id(); }
+  [[nodiscard]] std::string group() const { return record().group_key(); }
+  [[nodiscard]] std::string task_id() const { return record().task_id(); }
   [[nodiscard]] bool is_done() const { return record().is_done(); }
 
   /// Waiting: settles as cancelled at once. Running: asks its stop token, and leaves it to the body to look there; a
@@ -216,7 +216,7 @@ template <class F>
 auto TaskHandle<T>::then(std::string_view new_id, F f) const {
   using Body = internal::Continuation<T, F>;
   using Next = internal::CallableRecord<Body>;
-  auto next = internal::Ref<Next>::adopt(new Next(new_id, Body(record_, std::move(f))));
+  auto next = internal::Ref<Next>::adopt(new Next(record_->label().key(), new_id, Body(record_, std::move(f))));
   next->priority = record_->priority;
   internal::ExecutorAccess::follow(*next, *record_);
   using U = internal::ValueOf<Next>;

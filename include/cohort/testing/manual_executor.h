@@ -61,7 +61,7 @@ class ManualExecutor final : public Executor {
   [[nodiscard]] Duration estimated_wait(std::string_view group) override;
 
  protected:
-  void submit_record(internal::TaskRecord& record, std::string_view group, Submission submission) override;
+  void submit_record(internal::TaskRecord& record, Submission submission) override;
   void follow_record(internal::TaskRecord& record, internal::TaskRecord& predecessor) override;
   void cancel_record(internal::TaskRecord& record) override;
   std::unique_ptr<Error> await(internal::AwaitState& state, std::optional<Time> until) override;

@@ -11,12 +11,12 @@ class IntrusiveList;
 template <class T>
 class ListLinks {
   friend class IntrusiveList<T>;
-  T* previous_ = nullptr;
-  T* next_ = nullptr;
+  T* previous_ = nullptr;  // The first element's is the last one.
+  T* next_ = nullptr;      // The last element's is null.
 };
 
 /// A doubly linked list of elements that carry their own links (T derives from ListLinks<T>), so that putting one in
-/// or taking it out of the middle allocates nothing and costs O(1). It owns nothing.
+/// or taking it out of the middle allocates nothing and costs O(1). One pointer long. It owns nothing.
 ///
 /// Thread-safety: thread-compatible.
 template <class T>
@@ -28,24 +28,29 @@ class IntrusiveList {
 
   void push_back(T& element) {
     Links& own = links(element);
-    own.previous_ = last_;
     own.next_ = nullptr;
-    (last_ != nullptr ? links(*last_).next_ : first_) = &element;
-    last_ = &element;
+    if (first_ == nullptr) {
+      own.previous_ = first_ = &element;
+      return;
+    }
+    T* last = links(*first_).previous_;
+    own.previous_ = last;
+    links(*last).next_ = &element;
+    links(*first_).previous_ = &element;
   }
 
   void push_front(T& element) {
     Links& own = links(element);
-    own.previous_ = nullptr;
+    own.previous_ = first_ != nullptr ? links(*first_).previous_ : &element;
     own.next_ = first_;
-    (first_ != nullptr ? links(*first_).previous_ : last_) = &element;
+    if (first_ != nullptr) links(*first_).previous_ = &element;
     first_ = &element;
   }
 
   /// Puts `element` before `place`, which must be in this very list.
   void insert_before(T& place, T& element) {
+    if (&place == first_) return push_front(element);
     T* before = links(place).previous_;
-    if (before == nullptr) return push_front(element);
     links(element).previous_ = before;
     links(element).next_ = &place;
     links(*before).next_ = &element;
@@ -55,8 +60,12 @@ class IntrusiveList {
   /// `element` must be in this very list.
   void erase(T& element) {
     Links& own = links(element);
-    (own.previous_ != nullptr ? links(*own.previous_).next_ : first_) = own.next_;
-    (own.next_ != nullptr ? links(*own.next_).previous_ : last_) = own.previous_;
+    if (own.next_ != nullptr) {
+      links(*own.next_).previous_ = own.previous_;
+    } else {
+      links(*first_).previous_ = own.previous_;
+    }
+    (first_ == &element ? first_ : links(*own.previous_).next_) = own.next_;
     own.previous_ = own.next_ = nullptr;
   }
 
@@ -72,7 +81,6 @@ class IntrusiveList {
   static const Links& links(const T& element) { return element; }
 
   T* first_ = nullptr;
-  T* last_ = nullptr;
 };
 
 }  // namespace cohort::internal

@@ -17,8 +17,13 @@ namespace cohort::internal {
 template <class F>
 inline constexpr bool takes_stop_token = std::is_invocable_v<F&, std::stop_token>;
 
+struct NoStop {};
+/// What a record keeps for the stop token of a callable that takes one.
 template <class F>
-decltype(auto) call_body(F& callable, const std::stop_source& stop) {
+using StopOf = std::conditional_t<takes_stop_token<F>, std::stop_source, NoStop>;
+
+template <class F>
+decltype(auto) call_body(F& callable, [[maybe_unused]] const StopOf<F>& stop) {
   if constexpr (takes_stop_token<F>) {
     return callable(stop.get_token());
   } else {
@@ -27,7 +32,7 @@ decltype(auto) call_body(F& callable, const std::stop_source& stop) {
 }
 
 template <class F>
-using Returned = decltype(call_body(std::declval<F&>(), std::declval<const std::stop_source&>()));
+using Returned = decltype(call_body(std::declval<F&>(), std::declval<const StopOf<F>&>()));
 
 // Task<T> -> T, then Result<T> -> T: what a handle of such a callable gives.
 template <class R>
@@ -116,9 +121,8 @@ template <class F>
 class CallableRecord final : public ResultRecord<BodyValue<F>> {
  public:
   template <class G>
-  CallableRecord(std::string_view task_id, G&& callable)
-      : ResultRecord<BodyValue<F>>(task_id), callable_(std::forward<G>(callable)) {
-    if constexpr (takes_stop_token<F>) stop_ = std::stop_source();
+  CallableRecord(std::string_view group_key, std::string_view task_id, G&& callable)
+      : ResultRecord<BodyValue<F>>(group_key, task_id), callable_(std::forward<G>(callable)) {
     if constexpr (is_task_v<Returned<F>>) this->extras();
   }
 
@@ -136,7 +140,9 @@ class CallableRecord final : public ResultRecord<BodyValue<F>> {
   void drop_body() override { callable_.reset(); }
 
  protected:
-  void on_stop() override { stop_.request_stop(); }
+  void on_stop() override {
+    if constexpr (takes_stop_token<F>) stop_.request_stop();
+  }
 
  private:
   struct Nothing {};
@@ -167,7 +173,7 @@ class CallableRecord final : public ResultRecord<BodyValue<F>> {
   }
 
   std::optional<F> callable_;
-  std::stop_source stop_{std::nostopstate};
+  [[no_unique_address]] StopOf<F> stop_;
   [[no_unique_address]] Coroutine coroutine_{};
 };
 

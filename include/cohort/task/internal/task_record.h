@@ -12,6 +12,8 @@
 #include "cohort/base/error.h"
 #include "cohort/base/internal/intrusive_list.h"
 #include "cohort/base/timer.h"
+#include "cohort/task/internal/executor_home.h"
+#include "cohort/task/internal/task_label.h"
 #include "cohort/task/submit_options.h"
 #include "cohort/task/task_status.h"
 
@@ -52,6 +54,9 @@ class Ref {
     if (object_ != nullptr) std::exchange(object_, nullptr)->unref();
   }
 
+  /// Gives the reference away, to one who adopts it.
+  [[nodiscard]] T* release() { return std::exchange(object_, nullptr); }
+
   /// Takes over the reference that a new object is born with.
   static Ref adopt(T* object) {
     Ref result;
@@ -69,23 +74,6 @@ class Ref {
 };
 
 using TaskRef = Ref<TaskRecord>;
-
-/// A group's key, kept alive by the group and by the records of its tasks.
-class GroupName {
- public:
-  explicit GroupName(std::string_view key) : key_(key) {}
-
-  [[nodiscard]] const std::string& key() const { return key_; }
-  void ref() { references_.fetch_add(1, std::memory_order_relaxed); }
-  void unref() {
-    if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
-  }
-
- private:
-  ~GroupName() = default;
-  std::atomic<std::uint32_t> references_{1};
-  std::string key_;
-};
 
 /// Where the scheduler has a task.
 enum class Phase : std::uint8_t {
@@ -139,7 +127,9 @@ struct TaskExtras {
 /// The fields under "the scheduler's" are guarded by the lock of the executor that the task was handed to.
 class TaskRecord : public ListLinks<TaskRecord> {
  public:
-  explicit TaskRecord(std::string_view task_id) : task_id_(task_id) {}
+  TaskRecord(std::string_view group_key, std::string_view task_id) : label_(group_key, task_id) {}
+  static void* operator new(std::size_t size) { return allocate_block(size); }
+  static void operator delete(void* block, std::size_t size) { free_block(block, size); }
   TaskRecord(const TaskRecord&) = delete;
   TaskRecord& operator=(const TaskRecord&) = delete;
 
@@ -148,9 +138,9 @@ class TaskRecord : public ListLinks<TaskRecord> {
     if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
   }
 
-  [[nodiscard]] const std::string& task_id() const { return task_id_; }
-  [[nodiscard]] const std::string& group_key() const;
-  void set_group_name(Ref<GroupName> name) { group_name_ = std::move(name); }
+  [[nodiscard]] const TaskLabel& label() const { return label_; }
+  [[nodiscard]] std::string task_id() const { return std::string(label_.id()); }
+  [[nodiscard]] std::string group_key() const { return std::string(label_.key()); }
 
   bool try_begin();
   bool try_claim(TaskStatus status);
@@ -191,7 +181,7 @@ class TaskRecord : public ListLinks<TaskRecord> {
   TaskExtras& extras();
   [[nodiscard]] TaskExtras* extras_if_any() const { return extras_.get(); }
 
-  Executor* executor = nullptr;  ///< Set once, when it is handed in.
+  ExecutorHome* home = nullptr;  ///< Its executor's. Set once, when it is handed in.
 
   // Written before publish, read after it.
   std::unique_ptr<Error> error;
@@ -230,8 +220,7 @@ class TaskRecord : public ListLinks<TaskRecord> {
   std::atomic<bool> stop_requested_{false};
   std::atomic<std::uint32_t> references_{1};
   std::atomic<std::uint32_t> state_{0};
-  std::string task_id_;
-  Ref<GroupName> group_name_;
+  TaskLabel label_;
   std::unique_ptr<TaskExtras> extras_;
   IntrusiveList<Waiter> waiters_;  // Guarded by the stripe of this record, see task_record.cc.
 };
