@@ -58,6 +58,7 @@ struct Group : ListLinks<Group> {
 
   bool paused = false;
   bool idle_listed = false;
+  bool tends_to_block = false;       ///< A driver's note: its tasks were found blocked.
   bool keeps_place = false;          ///< It left the ready sets only because its layer 3 is full.
   std::uint8_t urgent_in_a_row = 0;  ///< Resumed or awaited tasks since the last unawaited one.
   Bound bound = Bound::kNothing;

@@ -66,6 +66,11 @@ GroupPolicy::Resolved GroupPolicy::resolve(std::string_view key) {
   return resolved;
 }
 
+bool GroupPolicy::blocks_submitters() const {
+  const auto blocks = [](const GroupLimits& limits) { return limits.overflow == OverflowPolicy::kBlock; };
+  return blocks(defaults_) || std::ranges::any_of(groups_, [&](const auto& each) { return blocks(each.second); });
+}
+
 void GroupPolicy::change(std::string_view key, const GroupLimits& limits) {
   Change& change = changes_[std::string(key)];
   GroupLimits merged = limits;

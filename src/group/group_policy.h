@@ -22,6 +22,9 @@ class GroupPolicy {
   };
   [[nodiscard]] Resolved resolve(std::string_view key);
 
+  /// Whether the map or the defaults say so for some group; what the resolver says is not known before.
+  [[nodiscard]] bool blocks_submitters() const;
+
   /// Keeps the fields that are set; a max_concurrency of 0 stops the group until there is another.
   void change(std::string_view key, const GroupLimits& limits);
   /// False also ends what a max_concurrency of 0 began.

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
@@ -58,6 +60,14 @@ struct Actions {
   std::vector<TaskRef> released;
   IntrusiveList<TaskRecord> forgotten;
 
+  /// Adds what another one asks for; its `wake` has been seen to.
+  void append(Actions other) {
+    std::ranges::move(other.settle, std::back_inserter(settle));
+    std::ranges::move(other.stop, std::back_inserter(stop));
+    std::ranges::move(other.released, std::back_inserter(released));
+    while (TaskRecord* record = other.forgotten.pop_front()) forgotten.push_back(*record);
+  }
+
   [[nodiscard]] bool empty() const {
     return settle.empty() && stop.empty() && let_go.empty() && admit.empty() && wake == 0 && released.empty() &&
            forgotten.empty();
@@ -90,7 +100,7 @@ struct NoFaults {
 ///   3. nobody once a time-out has settled the task: strip_permits() gives them back, the body counts as overrunning.
 /// A turn's unstarted rest always goes back before any of its permits does (give_back).
 ///
-/// References. The scheduler holds one reference to a record from submit or follow until it forgets it.
+/// References. The scheduler holds one reference to a record from submit or follow until it forgets it, or rejects it.
 ///
 /// Parts: scheduler_submit.h (in and out of queues), scheduler_run.h (turns), scheduler_await.h (nested work),
 /// scheduler_share.h (who is next), scheduler_time.h (time-outs, eviction), scheduler_ends.h (pause, shutdown),
@@ -116,6 +126,12 @@ class Scheduler {
   enum class Origin : std::uint8_t { kOutside, kOtherGroup, kSameGroup };
   enum class FullQueue : std::uint8_t { kAsGroupSays, kBlock };
   void submit(TaskRecord& record, Origin origin, FullQueue full, Time now);
+  struct Submitted {
+    TaskRecord* record;  ///< Its submitted_at is set, and it comes with a reference.
+    Origin origin;
+    FullQueue full;
+  };
+  void submit_all(std::span<const Submitted> all, Time now);
   void follow(TaskRecord& record, TaskRecord& predecessor, Origin origin, Time now);
   /// The predecessor of a following task is done.
   void release(TaskRecord& record, Time now);
@@ -127,6 +143,15 @@ class Scheduler {
   bool take_only(TaskRecord& record, Turn& turn, Time now);
   /// Every begun entry has ended.
   void finish(Turn& turn, Time now);
+  /// There is one worker more that has nothing to do,
+  void add_idle_worker(Time now);
+  /// or one less.
+  void remove_idle_worker() { --idle_workers_; }
+  [[nodiscard]] std::uint32_t idle_workers() const { return idle_workers_; }
+  /// Whether some group's overflow policy blocks submitters.
+  [[nodiscard]] bool may_block_submitters() const { return may_block_submitters_; }
+  /// Whether there is something that a worker could take.
+  [[nodiscard]] bool has_work() const;
   /// The worker will not come to the rest of its turn soon.
   void give_back(Turn& turn, Time now);
   /// The current entry, a coroutine, sleeps.
@@ -294,6 +319,7 @@ class Scheduler {
   GroupPolicy policy_;
   std::uint32_t global_limit_;
   std::uint32_t workers_;
+  std::uint32_t threads_for_one_group_;
   std::uint32_t max_parked_;
   Duration evict_after_;
   Time now_;
@@ -304,6 +330,7 @@ class Scheduler {
   TaskCounters evicted_;
   bool closed_ = false;  // To the outside.
   bool ended_ = false;   // To all.
+  bool may_block_submitters_ = false;
 
   // Layer 1, and the totals.
   std::uint32_t global_running_ = 0;

@@ -11,10 +11,13 @@ Scheduler<Faults>::Scheduler(GroupExecutorOptions options, Time now)
     : policy_(options),
       global_limit_(std::max(1U, options.global_max_in_flight)),
       workers_(std::max(1U, options.threads)),
+      threads_for_one_group_(std::max(workers_, std::max(options.max_threads, workers_ + 1) - workers_ - 1)),
       max_parked_(std::max(4U, options.max_parked)),
       evict_after_(std::max<Duration>(options.evict_after, std::chrono::milliseconds(1))),
       now_(now),
-      bound_rate_(static_cast<double>(std::min(workers_, global_limit_)) / global_limit_) {}
+      bound_rate_(static_cast<double>(std::min(workers_, global_limit_)) / global_limit_) {
+  may_block_submitters_ = policy_.blocks_submitters();
+}
 
 template <class Faults>
 Scheduler<Faults>::~Scheduler() {
@@ -34,6 +37,7 @@ template <class Faults>
 void Scheduler<Faults>::set_limits(std::string_view key, const GroupLimits& limits, Time now) {
   EventScope event(*this, now);
   policy_.change(key, limits);
+  may_block_submitters_ = may_block_submitters_ || limits.overflow == OverflowPolicy::kBlock;
   Group* group = find(key);
   if (group == nullptr) return;
   const auto after = std::make_shared<const ResolvedLimits>(changed(*group->limits, limits));

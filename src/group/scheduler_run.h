@@ -9,6 +9,7 @@ namespace cohort::internal {
 template <class Faults>
 bool Scheduler<Faults>::may_start(const Group& group) const {
   return !group.paused && group.overrunning < group.limits->max_overrunning &&
+         group.running - group.suspended + group.overrunning < threads_for_one_group_ &&
          (!group.pace || group.pace->bucket.available(now_) > 0);
 }
 
@@ -50,14 +51,22 @@ void Scheduler<Faults>::refresh(Group& group) {
   note_idle(group);
 }
 
+template <class Faults>
+bool Scheduler<Faults>::has_work() const {
+  return !ready_[kReadyToContinue].empty() ||
+         (layer1_free() && (!ready_[kReadyUrgent].empty() || (parked_room() && !ready_[kReadyNormal].empty())));
+}
+
+template <class Faults>
+void Scheduler<Faults>::add_idle_worker(Time now) {
+  EventScope event(*this, now);
+  ++idle_workers_;
+}
+
 // One wake-up at a time is under way: the worker that comes asks for the next one if there is still work for it.
 template <class Faults>
 void Scheduler<Faults>::wake_if_needed() {
-  if (idle_workers_ == 0 || wake_pending_) return;
-  const bool work =
-      !ready_[kReadyToContinue].empty() ||
-      (layer1_free() && (!ready_[kReadyUrgent].empty() || (parked_room() && !ready_[kReadyNormal].empty())));
-  if (!work) return;
+  if (idle_workers_ == 0 || wake_pending_ || !has_work()) return;
   --idle_workers_;
   wake_pending_ = true;
   ++actions_.wake;

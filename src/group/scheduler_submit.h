@@ -20,6 +20,7 @@ Group& Scheduler<Faults>::find_or_create(std::string_view key, std::uint32_t has
     last_limits_ = std::make_shared<const ResolvedLimits>(resolved.limits);
   }
   group.limits = last_limits_;
+  may_block_submitters_ = may_block_submitters_ || group.limits->overflow == OverflowPolicy::kBlock;
   group.paused = resolved.paused;
   if (group.limits->rate) group.pace = std::make_unique<Group::Pace>(group, *group.limits->rate, now_);
   // A new group has no old debt and no old credit.
@@ -32,7 +33,14 @@ template <class Faults>
 void Scheduler<Faults>::submit(TaskRecord& record, Origin origin, FullQueue full, Time now) {
   EventScope event(*this, now);
   record.submitted_at = now;
+  record.ref();
   take_in(record, origin, full);
+}
+
+template <class Faults>
+void Scheduler<Faults>::submit_all(std::span<const Submitted> all, Time now) {
+  EventScope event(*this, now);
+  for (const Submitted& each : all) take_in(*each.record, each.origin, each.full);
 }
 
 template <class Faults>
@@ -55,7 +63,6 @@ void Scheduler<Faults>::take_in(TaskRecord& record, Origin origin, FullQueue ful
 template <class Faults>
 void Scheduler<Faults>::adopt(Group& group, TaskRecord& record) {
   record.group = &group;
-  record.ref();
   ++present_;
   ++group.present;
 }
@@ -99,8 +106,10 @@ bool Scheduler<Faults>::refuse(TaskRecord& record, Origin origin) {
   return true;
 }
 
+// For a record that has not been adopted.
 template <class Faults>
 void Scheduler<Faults>::reject(TaskRecord& record, Group* group, TaskStatus status, Error error) {
+  actions_.forgotten.push_back(record);
   if (!record.try_claim(status)) return;
   TaskCounters& counters = group != nullptr ? group->counters : evicted_;
   ++counters.settled[static_cast<std::size_t>(status)];
@@ -207,6 +216,7 @@ template <class Faults>
 void Scheduler<Faults>::follow(TaskRecord& record, TaskRecord& predecessor, Origin origin, Time now) {
   EventScope event(*this, now);
   record.submitted_at = now;
+  record.ref();
   if (refuse(record, origin)) return;
   Group& group = find_or_create(record.label().key(), record.label().key_hash());
   ++group.counters.submitted;

@@ -9,6 +9,7 @@
 #include "cohort/base/function.h"
 #include "cohort/base/unlimited.h"
 #include "cohort/task/group_limits.h"
+#include "cohort/task/task_event.h"
 
 namespace cohort {
 
@@ -22,13 +23,24 @@ struct GroupExecutorOptions {
   GroupLimits defaults = {};
   /// Layer 1: how many tasks run at all, over all groups.
   std::uint32_t global_max_in_flight = kUnlimited;
-  /// Workers for tasks that do not block. 0 leaves it to the executor.
+  /// Workers for tasks that do not block. 0: as many as the machine has cores.
   std::uint32_t threads = 0;
+  /// How many there may be when tasks block, parked ones not counted; at least threads + 1. One group may occupy all but
+  /// threads + 1 of them.
+  std::uint32_t max_threads = 256;
   /// How many tasks may be parked before only awaited ones are started; one group is held to a quarter of it. At
   /// least 4.
   std::uint32_t max_parked = 1000;
   /// A group unused for so long is forgotten; its counters stay in the totals.
   Duration evict_after = std::chrono::seconds(60);
+  /// Told of the life of every task, on whichever thread it happens, with no lock held. It must be quick and may be
+  /// called by several threads at once; what it throws is ignored.
+  Function<void(const TaskEvent&)> listener = {};
+  /// Null: system_clock(). It must run like a clock: an executor in virtual time is a ManualExecutor.
+  Clock* clock = nullptr;
+  /// Whether a thread, given by its kernel id, has been in a task for long because it is blocked, not because it
+  /// computes. Empty: what the kernel says of it.
+  Function<bool(std::int32_t thread_id)> blocked_probe = {};
 };
 
 }  // namespace cohort

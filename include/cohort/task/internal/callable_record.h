@@ -116,6 +116,12 @@ class ResultRecord : public TaskRecord {
   }
 };
 
+/// Whether a callable can be empty, and then cannot be called: a pointer, a std::function, a Function.
+template <class F>
+inline constexpr bool can_be_empty =
+    std::is_pointer_v<F> ||
+    (std::is_class_v<F> && std::is_constructible_v<bool, const F&> && std::is_default_constructible_v<F>);
+
 /// A task made of any callable that takes nothing or a stop token.
 template <class F>
 class CallableRecord final : public ResultRecord<BodyValue<F>> {
@@ -127,6 +133,13 @@ class CallableRecord final : public ResultRecord<BodyValue<F>> {
   }
 
   bool run() override {
+    if constexpr (can_be_empty<F>) {
+      if (callable_ && !static_cast<bool>(*callable_)) {
+        this->end_with_error({ErrorCode::kInvalid, "the callable is empty", {}});
+        callable_.reset();
+        return true;
+      }
+    }
     if constexpr (is_task_v<Returned<F>>) {
       if (!go_on()) return false;
     } else {

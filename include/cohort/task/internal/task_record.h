@@ -178,6 +178,12 @@ class TaskRecord : public ListLinks<TaskRecord> {
   /// Drops the callable of a task that will never run.
   virtual void drop_body() {}
 
+  /// Hints that it is about to be read and written.
+  void prefetch() const {
+    __builtin_prefetch(this, 1);
+    __builtin_prefetch(reinterpret_cast<const char*>(this) + 64, 1);
+  }
+
   TaskExtras& extras();
   [[nodiscard]] TaskExtras* extras_if_any() const { return extras_.get(); }
 

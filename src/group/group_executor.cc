@@ -1,0 +1,94 @@
+#include "cohort/group/group_executor.h"
+
+#include <utility>
+
+#include "group/thread_driver.h"
+
+namespace cohort {
+
+using internal::AwaitState;
+using internal::Scheduler;
+using internal::TaskRecord;
+using internal::ThreadDriver;
+
+GroupExecutor::GroupExecutor(GroupExecutorOptions options)
+    : driver_(std::make_unique<ThreadDriver>(home(), std::move(options))) {}
+
+GroupExecutor::~GroupExecutor() {
+  driver_->end();
+  close_home();
+}
+
+std::size_t GroupExecutor::thread_count() const { return driver_->thread_count(); }
+Clock& GroupExecutor::clock() { return driver_->clock(); }
+
+ResolvedLimits GroupExecutor::resolve(std::string_view group) {
+  return driver_->with_scheduler([&](Scheduler<>& scheduler, Time) { return scheduler.resolve(group); });
+}
+
+Result<void> GroupExecutor::set_limits(std::string_view group, const GroupLimits& limits) {
+  if (auto key = check_key(group); !key) return key;
+  driver_->with_scheduler([&](Scheduler<>& scheduler, Time now) { scheduler.set_limits(group, limits, now); });
+  return {};
+}
+
+Result<void> GroupExecutor::pause_group(std::string_view group) {
+  if (auto key = check_key(group); !key) return key;
+  driver_->with_scheduler([&](Scheduler<>& scheduler, Time now) { scheduler.set_paused(group, true, now); });
+  return {};
+}
+
+Result<void> GroupExecutor::resume_group(std::string_view group) {
+  if (auto key = check_key(group); !key) return key;
+  driver_->with_scheduler([&](Scheduler<>& scheduler, Time now) { scheduler.set_paused(group, false, now); });
+  return {};
+}
+
+Result<void> GroupExecutor::shutdown_group(std::string_view group) {
+  if (auto key = check_key(group); !key) return key;
+  driver_->with_scheduler([&](Scheduler<>& scheduler, Time now) { scheduler.shutdown_group(group, now); });
+  return {};
+}
+
+Result<void> GroupExecutor::drain_group(std::string_view group, Duration timeout) {
+  if (auto key = check_key(group); !key) return key;
+  return driver_->drain(group, timeout);
+}
+
+Result<void> GroupExecutor::shutdown(Duration timeout) { return driver_->shutdown(timeout); }
+
+ExecutorStats GroupExecutor::stats() {
+  return driver_->with_scheduler([](Scheduler<>& scheduler, Time) { return scheduler.stats(); });
+}
+
+Result<GroupStats> GroupExecutor::group_stats(std::string_view group) {
+  return driver_->with_scheduler([&](Scheduler<>& scheduler, Time now) { return scheduler.group_stats(group, now); });
+}
+
+std::vector<std::string> GroupExecutor::active_groups() {
+  return driver_->with_scheduler([](Scheduler<>& scheduler, Time) { return scheduler.active_groups(); });
+}
+
+Duration GroupExecutor::estimated_wait(std::string_view group) {
+  return driver_->with_scheduler([&](Scheduler<>& scheduler, Time) { return scheduler.estimated_wait(group); });
+}
+
+void GroupExecutor::submit_record(TaskRecord& record, Submission submission) {
+  if (submission == Submission::kRunHere) {
+    driver_->submit_here(record);
+  } else {
+    driver_->submit(record, submission == Submission::kPaced);
+  }
+}
+
+void GroupExecutor::follow_record(TaskRecord& record, TaskRecord& predecessor) { driver_->follow(record, predecessor); }
+void GroupExecutor::cancel_record(TaskRecord& record) { driver_->cancel(record); }
+std::unique_ptr<Error> GroupExecutor::await(AwaitState& state, std::optional<Time> until) {
+  return driver_->await(state, until);
+}
+void GroupExecutor::block(AwaitState& state) { driver_->block(state); }
+Explanation GroupExecutor::explain_record(TaskRecord& record) {
+  return driver_->with_scheduler([&](Scheduler<>& scheduler, Time now) { return scheduler.explain(record, now); });
+}
+
+}  // namespace cohort

@@ -1,0 +1,816 @@
+#include "group/thread_driver.h"
+
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <system_error>
+#include <utility>
+
+namespace cohort::internal {
+namespace {
+
+constexpr std::uint32_t kTakenInAtOnce = 256;
+constexpr Duration kSpin = std::chrono::microseconds(20);
+constexpr Duration kLookEvery = std::chrono::milliseconds(1);
+constexpr Duration kLongTask = std::chrono::microseconds(500);
+constexpr Duration kSurplusStays = std::chrono::milliseconds(300);
+
+std::uint32_t threads_of(const GroupExecutorOptions& options) {
+  return options.threads != 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency());
+}
+
+GroupExecutorOptions with_threads(GroupExecutorOptions options) {
+  options.threads = threads_of(options);
+  return options;
+}
+
+// What the kernel says: neither running nor waiting for a processor. One that is merely preempted is not blocked.
+bool is_off_processor(std::int32_t thread_id) {
+  const std::string path = "/proc/self/task/" + std::to_string(thread_id) + "/stat";
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  std::array<char, 128> text{};
+  const ssize_t size = read(file, text.data(), text.size());
+  close(file);
+  if (size <= 0) return false;
+  // "id (name) S ...": the name may hold anything, so the last parenthesis counts.
+  const std::string_view line(text.data(), static_cast<std::size_t>(size));
+  const std::size_t name_end = line.rfind(')');
+  return name_end != std::string_view::npos && name_end + 2 < line.size() && line[name_end + 2] != 'R';
+}
+
+// Lets a thread that runs no task wait for an AwaitState.
+struct Signal {
+  Mutex mutex;
+  CondVar changed;
+  bool set COHORT_GUARDED_BY(mutex) = false;
+};
+
+void pause_processor() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#else
+  std::this_thread::yield();
+#endif
+}
+
+}  // namespace
+
+thread_local ThreadDriver::Runner* ThreadDriver::current_runner_ = nullptr;
+
+ThreadDriver::ThreadDriver(ExecutorHome& home, GroupExecutorOptions options)
+    : home_(home),
+      clock_(options.clock != nullptr ? *options.clock : system_clock()),
+      listener_(std::move(options.listener)),
+      blocked_probe_(options.blocked_probe ? std::move(options.blocked_probe) : &is_off_processor),
+      threads_(threads_of(options)),
+      max_threads_(std::max(options.max_threads, threads_ + 1)),
+      scheduler_(with_threads(std::move(options)), clock_.now()) {
+  MutexLock lock(mutex_);
+  may_block_submitters_ = scheduler_.may_block_submitters();
+  for (std::uint32_t i = 0; i < threads_; ++i) scheduler_.add_idle_worker(clock_.now());
+  watcher_ = std::thread([this] { watch(); });
+}
+
+ThreadDriver::~ThreadDriver() = default;
+
+void ThreadDriver::end() {
+  static_cast<void>(shutdown(Duration(0)));
+  wait_for_progress([this]() COHORT_REQUIRES(mutex_) { return scheduler_.present() == 0 && inbox_is_drained(); },
+                    Time::max());
+  {
+    MutexLock lock(mutex_);
+    stopping_ = true;
+    for (auto& runner : runners_) runner->wake.notify_all();
+    watch_wake_.notify_all();
+  }
+  wait_for_progress([this]() COHORT_REQUIRES(mutex_) { return live_threads_ == 0 && starting_ == 0; }, Time::max());
+  watcher_.join();
+  join_ended();
+}
+
+// ---- events and what follows from them
+
+TaskRecord* ThreadDriver::own_task() const {
+  TaskRecord* task = current_task();
+  return task != nullptr && task->home == &home_ ? task : nullptr;
+}
+
+Scheduler<>::Origin ThreadDriver::origin_of(const TaskRecord& record) const {
+  const TaskRecord* submitter = own_task();
+  if (submitter == nullptr) return Scheduler<>::Origin::kOutside;
+  return submitter->label().key() == record.label().key() ? Scheduler<>::Origin::kSameGroup
+                                                          : Scheduler<>::Origin::kOtherGroup;
+}
+
+void ThreadDriver::submit(TaskRecord& record, bool paced) {
+  record.submitted_at = clock_.now();
+  if (listener_) tell(TaskEvent::Kind::kSubmitted, record, record.submitted_at);
+  const Scheduler<>::Origin origin = origin_of(record);
+  if (may_block_submitters_.load(std::memory_order_relaxed) && origin == Scheduler<>::Origin::kOutside && !paced) {
+    return submit_or_wait(record);
+  }
+  record.ref();
+  const std::uintptr_t note = static_cast<std::uintptr_t>(origin) | (paced ? 4U : 0U);
+  Chores chores;  // Done after the ticket has been used: what a user's code does there may need the next one.
+  inbox_.put(record, note, [&] { make_room(chores); });
+  perform(chores);
+  if (!attended_.load(std::memory_order_seq_cst)) look();
+}
+
+void ThreadDriver::submit_or_wait(TaskRecord& record) {
+  const bool at_door = with_scheduler([&](Scheduler<>& scheduler, Time now) {
+    scheduler.submit(record, Scheduler<>::Origin::kOutside, Scheduler<>::FullQueue::kAsGroupSays, now);
+    return record.phase == Phase::kAtDoor;
+  });
+  if (at_door) wait_for_progress([&] { return record.phase != Phase::kAtDoor; }, Time::max());
+}
+
+// Takes tasks out of the inbox. Their lines are in another processor's cache: they are all asked for before the first
+// one is needed.
+void ThreadDriver::take_in(Time now, std::uint32_t most) {
+  constexpr std::uint32_t kBatch = 32;
+  std::array<Scheduler<>::Submitted, kBatch> batch;
+  while (most > 0) {
+    std::uint32_t count = 0;
+    while (count < std::min(kBatch, most)) {
+      const Inbox::Entry entry = inbox_.peek(count);
+      if (entry.record == nullptr) break;
+      entry.record->prefetch();
+      batch[count++] = {.record = entry.record,
+                        .origin = static_cast<Scheduler<>::Origin>(entry.note & 3U),
+                        .full = (entry.note & 4U) != 0 ? Scheduler<>::FullQueue::kBlock
+                                                       : Scheduler<>::FullQueue::kAsGroupSays};
+    }
+    if (count == 0) break;
+    inbox_.pop(count);
+    scheduler_.submit_all(std::span(batch.data(), count), now);
+    most -= count;
+    if (count < kBatch) break;
+  }
+  if (scheduler_.may_block_submitters()) may_block_submitters_.store(true, std::memory_order_relaxed);
+}
+
+// Everything that this thread, or one it has heard from, has submitted.
+void ThreadDriver::take_in_all(Time now) {
+  const std::uint64_t last = inbox_.next_ticket();
+  for (;;) {
+    take_in(now, Inbox::kSize);
+    if (inbox_.is_drained_to(last)) return;
+    std::this_thread::yield();  // Somebody has a ticket and is about to use it.
+  }
+}
+
+void ThreadDriver::look() {
+  Chores chores;
+  {
+    MutexLock lock(mutex_);
+    const Time now = clock_.now();
+    take_in(now, kTakenInAtOnce);
+    follow_up(chores, now);
+  }
+  perform(chores);
+}
+
+// Never waits for the lock: whoever holds it may be waiting for this thread to use its ticket.
+void ThreadDriver::make_room(Chores& chores) {
+  if (!mutex_.try_lock()) {
+    std::this_thread::yield();
+    return;
+  }
+  const Time now = clock_.now();
+  take_in(now, kTakenInAtOnce);
+  follow_up(chores, now);
+  mutex_.unlock();
+}
+
+// To be called before the lock is released after any event.
+void ThreadDriver::follow_up(Chores& chores, Time now) {
+  if (!watching_ && needs_watching()) {
+    watching_ = true;
+    look_at_ = now + kLookEvery;
+  }
+  if (stop_attending() && !inbox_.looks_empty()) take_in(now, Inbox::kSize);
+
+  Actions actions = scheduler_.take_actions();
+  for (const TaskRef& record : actions.let_go) call(*parked_.at(record.get()), chores);
+  for (; actions.wake > 0; --actions.wake) wake_one(chores);
+  if (chores.actions.empty()) {
+    chores.actions = std::move(actions);
+  } else if (!actions.empty()) {
+    chores.actions.append(std::move(actions));
+  }
+  if (progress_waiters_ != 0) progress_.notify_all();
+  const Time next = std::min(scheduler_.next_timer().value_or(Time::max()), watching_ ? look_at_ : Time::max());
+  if (next < watcher_sleeps_until_) {
+    watcher_sleeps_until_ = Time::min();
+    chores.notify_watcher = true;
+  }
+}
+
+// Brings attended_ up to date; true when it has just been cleared.
+bool ThreadDriver::stop_attending() {
+  const bool soon = watching_ && (scheduler_.idle_workers() == 0 || batches_ != 0);
+  const bool attended = spinning_ != 0 || soon;
+  if (attended == attended_.load(std::memory_order_relaxed)) return false;
+  attended_.store(attended, std::memory_order_seq_cst);
+  return !attended;
+}
+
+// Gives a slot to a thread: to one that spins, to the one that rested last, or to a new one.
+void ThreadDriver::wake_one(Chores& chores) {
+  if (resting_.empty()) {
+    Runner& runner = spare_runner();
+    runner.has_slot = true;
+    ++starting_;
+    chores.start.push_back(&runner);
+    return;
+  }
+  auto chosen = std::ranges::find(resting_.rbegin(), resting_.rend(), false, &Runner::asleep);
+  if (chosen == resting_.rend()) chosen = resting_.rbegin();
+  Runner& runner = **chosen;
+  resting_.erase(std::next(chosen).base());
+  runner.has_slot = true;
+  call(runner, chores);
+}
+
+void ThreadDriver::call(Runner& runner, Chores& chores) {
+  runner.called.store(true, std::memory_order_release);
+  if (runner.asleep) chores.notify.push_back(&runner);
+}
+
+void ThreadDriver::perform(Chores& chores) {
+  for (Runner* runner : chores.notify) runner->wake.notify_one();
+  for (Runner* runner : chores.start) start(*runner);
+  if (chores.notify_watcher) watch_wake_.notify_one();
+  for (Actions::Settlement& each : chores.actions.settle) settle(each);
+  for (const TaskRef& record : chores.actions.stop) record->request_stop();
+}
+
+void ThreadDriver::settle(Actions::Settlement& settlement) {
+  TaskRecord& record = *settlement.record;
+  record.error = std::make_unique<Error>(std::move(settlement.error));
+  if (!record.has_begun()) record.drop_body();
+  const Time now = clock_.now();
+  if (listener_) tell(TaskEvent::Kind::kSettled, record, now, record.status());
+  record.publish(now);
+}
+
+void ThreadDriver::tell(TaskEvent::Kind kind, const TaskRecord& record, Time at, TaskStatus status) {
+  try {
+    listener_({.kind = kind,
+               .group = record.label().key(),
+               .task_id = record.label().id(),
+               .status = status,
+               .at = at});
+  } catch (...) {
+    // The documented meaning of a listener that throws.
+  }
+}
+
+void ThreadDriver::follow(TaskRecord& record, TaskRecord& predecessor) {
+  if (listener_) tell(TaskEvent::Kind::kSubmitted, record, clock_.now());
+  const bool waits = with_scheduler([&](Scheduler<>& scheduler, Time now) {
+    scheduler.follow(record, predecessor, origin_of(record), now);
+    return record.phase == Phase::kDependent;
+  });
+  if (!waits) return;
+  AwaitState::make(predecessor)->arm([this, follower = TaskRef(record)] {
+    with_scheduler([&](Scheduler<>& scheduler, Time now) { scheduler.release(*follower, now); });
+  });
+}
+
+void ThreadDriver::cancel(TaskRecord& record) {
+  with_scheduler([&](Scheduler<>& scheduler, Time now) { scheduler.cancel(record, now); });
+}
+
+template <class Reached>
+bool ThreadDriver::wait_for_progress(Reached&& reached, Time until) {
+  MutexLock lock(mutex_);
+  ++progress_waiters_;
+  bool in_time = true;
+  while (!reached() && in_time) {
+    if (until == Time::max()) {
+      progress_.wait(mutex_);
+    } else {
+      progress_.wait_until(mutex_, std::chrono::steady_clock::now() + (until - clock_.now()));
+      in_time = clock_.now() < until;
+    }
+  }
+  --progress_waiters_;
+  return reached();
+}
+
+// Inside a task it awaits what the group has open, and so is parked, and a circle is found.
+Result<void> ThreadDriver::drain(std::string_view key, Duration timeout) {
+  TaskRecord* task = own_task();
+  const Time until = saturating_add(clock_.now(), timeout);
+  with_scheduler([&](Scheduler<>& scheduler, Time now) { scheduler.begin_drain(key, now); });
+  std::unique_ptr<Error> conflict;
+  bool drained = false;
+  if (task == nullptr) {
+    drained = wait_for_progress(
+        [&]() COHORT_REQUIRES(mutex_) { return scheduler_.is_drained(key) && inbox_is_drained(); }, until);
+  }
+  while (task != nullptr && !drained && !conflict && clock_.now() < until) {
+    std::vector<TaskRef> open = with_scheduler([&](Scheduler<>& scheduler, Time) { return scheduler.open_tasks(key); });
+    const std::size_t need = open.size();
+    drained = need == 0;
+    auto state = AwaitState::make(std::move(open), need);
+    conflict = with_scheduler(
+        [&](Scheduler<>& scheduler, Time now) { return scheduler.check_await(*task, *state, false, now); });
+    if (!drained && !conflict) conflict = await(*state, until);
+  }
+  with_scheduler([&](Scheduler<>& scheduler, Time now) { scheduler.end_drain(key, now); });
+  if (conflict) return std::move(*conflict);
+  if (drained) return {};
+  return Error{
+      ErrorCode::kTimedOut, "group '" + std::string(key) + "' still had work when the time to drain ran out", {}};
+}
+
+Result<void> ThreadDriver::shutdown(Duration timeout) {
+  if (const TaskRecord* task = own_task()) {
+    return Error{
+        ErrorCode::kConflict, "task '" + task->task_id() + "' cannot shut down the executor that runs it", {}};
+  }
+  const Time until = saturating_add(clock_.now(), timeout);
+  with_scheduler([](Scheduler<>& scheduler, Time now) { scheduler.close(now); });
+  const auto drained = [this]() COHORT_REQUIRES(mutex_) { return scheduler_.is_drained() && inbox_is_drained(); };
+  if (wait_for_progress(drained, until)) return {};
+  with_scheduler([](Scheduler<>& scheduler, Time now) { scheduler.cancel_all(now); });
+  return Error{
+      ErrorCode::kTimedOut, "tasks were left when the time to shut down ran out; they have been cancelled", {}};
+}
+
+// ---- threads and slots
+
+std::size_t ThreadDriver::thread_count() {
+  MutexLock lock(mutex_);
+  return live_threads_;
+}
+
+ThreadDriver::Runner& ThreadDriver::spare_runner() {
+  ++live_threads_;
+  for (auto& runner : runners_) {
+    if (!runner->ended || runner->thread.joinable()) continue;
+    runner->ended = false;
+    return *runner;
+  }
+  runners_.push_back(std::make_unique<Runner>());
+  runners_.back()->ended = false;
+  return *runners_.back();
+}
+
+void ThreadDriver::start(Runner& runner) {
+  std::thread thread;
+  try {
+    thread = std::thread([this, &runner] { work(runner); });
+  } catch (const std::system_error&) {
+    MutexLock lock(mutex_);
+    --starting_;
+    --live_threads_;
+    ++unstarted_;  // The watcher tries again.
+    runner.ended = true;
+    runner.has_slot = false;
+    return;
+  }
+  MutexLock lock(mutex_);
+  --starting_;
+  runner.thread = std::move(thread);
+  if (progress_waiters_ != 0) progress_.notify_all();
+}
+
+void ThreadDriver::work(Runner& runner) {
+  current_runner_ = &runner;
+  {
+    MutexLock lock(mutex_);
+    runner.thread_id = static_cast<std::int32_t>(syscall(SYS_gettid));
+  }
+  while (next_turn(runner)) run_turn(runner);
+
+  MutexLock lock(mutex_);
+  runner.ended = true;
+  --live_threads_;
+  if (progress_waiters_ != 0) progress_.notify_all();
+  watch_wake_.notify_one();  // To join it.
+}
+
+// Ends the turn that has been run, and takes the next, waiting for it if need be. False when the thread is to end.
+bool ThreadDriver::next_turn(Runner& runner) {
+  for (;;) {
+    Chores chores;
+    bool taken = false;
+    {
+      MutexLock lock(mutex_);
+      const Time now = clock_.now();
+      const bool was_blocked = runner.blocked;
+      if (was_blocked && runner.turn->out && now - runner.turn->taken_at < kLongTask) {
+        runner.turn->segments[0].group->tends_to_block = false;
+      }
+      if (runner.turn->out) scheduler_.finish(*runner.turn, now);
+      if (runner.in_turn) leave_turn(runner);
+      // One that stood in for a blocked body goes when that is back. That one itself looks for more of its kind first.
+      if (runner.has_slot && !was_blocked && extra_slots_ > blocked_) {
+        --extra_slots_;
+        runner.has_slot = false;
+      }
+      if (runner.has_slot) {
+        take_in(now, kTakenInAtOnce);
+        taken = take_turn(runner, now, chores);
+      } else {
+        go_and_rest(runner, false);
+      }
+      follow_up(chores, now);
+    }
+    perform(chores);
+    if (taken) return true;
+    if (!rest(runner)) return false;
+  }
+}
+
+bool ThreadDriver::take_turn(Runner& runner, Time now, Chores& chores) {
+  if (!scheduler_.take(*runner.turn, now)) {
+    runner.has_slot = false;  // The scheduler counts it as idle.
+    if (extra_slots_ > blocked_) {
+      --extra_slots_;
+      scheduler_.remove_idle_worker();
+    }
+    go_and_rest(runner, true);
+    return false;
+  }
+  if (runner.turn->goes_on && runner.turn->tasks[0]->blocks_thread) {
+    hand_over(runner, now, chores);
+    go_and_rest(runner, false);
+    return false;
+  }
+  runner.in_turn = true;
+  ++runner.turns;
+  runner.probe_at = now + kLongTask;
+  runner.probe_after = kLongTask;
+  runner.in_batch = runner.turn->count > 1;
+  if (runner.in_batch) ++batches_;
+  if (runner.turn->segments[0].group->tends_to_block) note_blocked(runner, now);
+  return true;
+}
+
+void ThreadDriver::leave_turn(Runner& runner) {
+  runner.in_turn = false;
+  if (std::exchange(runner.in_batch, false)) --batches_;
+  if (std::exchange(runner.blocked, false)) --blocked_;
+}
+
+// The turn belongs to a task whose thread waits for it: that one gets turn and slot.
+void ThreadDriver::hand_over(Runner& from, Time now, Chores& chores) {
+  Runner& to = *parked_.at(from.turn->tasks[0]);
+  std::swap(from.turn, to.turn);
+  to.turn->begin(now);
+  from.has_slot = false;
+  to.has_slot = to.in_turn = true;
+  ++to.turns;
+  to.probe_at = now + kLongTask;
+  to.probe_after = kLongTask;
+  call(to, chores);
+}
+
+void ThreadDriver::release_slot(Runner& runner, Time now) {
+  if (!std::exchange(runner.has_slot, false)) return;
+  if (extra_slots_ > blocked_) {
+    --extra_slots_;
+  } else {
+    scheduler_.add_idle_worker(now);
+  }
+}
+
+// A slot stands in for it.
+void ThreadDriver::note_blocked(Runner& runner, Time now) {
+  runner.blocked = true;
+  ++blocked_;
+  if (extra_slots_ >= blocked_ || threads_ + extra_slots_ >= max_threads_) return;
+  ++extra_slots_;
+  scheduler_.add_idle_worker(now);
+}
+
+void ThreadDriver::go_and_rest(Runner& runner, bool spins) {
+  resting_.push_back(&runner);
+  runner.spins = spins;
+  if (spins) ++spinning_;
+}
+
+// True when it is worth looking before the spin is over.
+bool ThreadDriver::spin(const Runner& runner) const {
+  const Time end = clock_.now() + kSpin;
+  do {
+    for (int i = 0; i < 16; ++i) {
+      if (runner.called.load(std::memory_order_acquire) || !inbox_.looks_empty()) return true;
+      pause_processor();
+    }
+  } while (clock_.now() < end);
+  return false;
+}
+
+// Waits for a slot; false when the thread is to end.
+bool ThreadDriver::rest(Runner& runner) {
+  if (runner.spins) static_cast<void>(spin(runner));  // Its own field until it takes the lock again.
+  Chores chores;
+  MutexLock lock(mutex_);
+  const auto called = [&] { return runner.called.load(std::memory_order_relaxed); };
+  if (std::exchange(runner.spins, false)) --spinning_;
+  if (!called() && !stopping_ && !inbox_.looks_empty() && scheduler_.idle_workers() != 0) {
+    std::erase(resting_, &runner);
+    scheduler_.remove_idle_worker();
+    runner.has_slot = true;
+    return true;
+  }
+  follow_up(chores, clock_.now());
+  lock.unlock();
+  perform(chores);
+  lock.lock();
+  const auto leave_at = std::chrono::steady_clock::now() + kSurplusStays;
+  while (!called() && !stopping_) {
+    runner.asleep = true;
+    const bool surplus = resting_.size() > threads_;
+    if (!surplus) {
+      runner.wake.wait(mutex_);
+    } else if (!runner.wake.wait_until(mutex_, leave_at) && !called() && resting_.size() > threads_) {
+      break;
+    }
+  }
+  runner.asleep = false;
+  if (called()) {
+    runner.called.store(false, std::memory_order_relaxed);
+    return true;
+  }
+  std::erase(resting_, &runner);
+  return false;
+}
+
+// ---- bodies
+
+void ThreadDriver::run_turn(Runner& runner) {
+  Time now = clock_.now();
+  while (TaskRecord* record = runner.turn->begin(now)) {
+    if (!run_body(*record, runner, now)) return;
+  }
+}
+
+// False when the turn is no longer this thread's: the task suspended, or was let go. Sets `now` to the end of the task.
+bool ThreadDriver::run_body(TaskRecord& record, Runner& runner, Time& now) {
+  if (listener_ && !runner.turn->goes_on) tell(TaskEvent::Kind::kStarted, record, now);
+  for (;;) {
+    if (TaskExtras* extras = record.extras_if_any(); extras != nullptr && extras->await_request) {
+      extras->await_request->disarm();  // What it waited for last; of a when_any some may be open.
+      extras->await_request.reset();
+    }
+    bool ended = false;
+    {
+      CurrentTaskScope current(&record);
+      ended = record.run();
+    }
+    if (ended) break;
+    if (suspend(record, runner)) return false;
+  }
+  now = clock_.now();
+  if (record.claimed_by_body) {
+    if (listener_) tell(TaskEvent::Kind::kSettled, record, now, record.status());
+    record.publish(now);
+  }
+  if (!record.let_go) return true;
+  with_scheduler([&](Scheduler<>& scheduler, Time at) { scheduler.finish_let_go(record, at); });
+  return false;
+}
+
+// Does what a coroutine asked for. False when it can go on at once. Once the scheduler knows, another thread may run it
+// and end it.
+bool ThreadDriver::suspend(TaskRecord& record, Runner& runner) {
+  const TaskRef alive(record);
+  TaskExtras& extras = record.extras();
+  if (!extras.await_request) {
+    with_scheduler([&](Scheduler<>& scheduler, Time now) COHORT_REQUIRES(mutex_) {
+      if (record.let_go) {
+        scheduler.sleep_let_go(record, extras.sleep_until, now);
+      } else {
+        leave_turn(runner);
+        scheduler.sleep(*runner.turn, extras.sleep_until, now);
+      }
+    });
+    return true;
+  }
+  const Ref<AwaitState> state = extras.await_request;
+  if (state->satisfied()) return false;
+  bool waits = false;
+  with_scheduler([&](Scheduler<>& scheduler, Time now) COHORT_REQUIRES(mutex_) {
+    auto error = scheduler.check_await(record, *state, false, now);
+    waits = error == nullptr;
+    if (waits) {
+      leave_turn(runner);
+      scheduler.park(*runner.turn, *state, std::nullopt, now);
+    } else {
+      extras.await_error = std::move(error);
+    }
+  });
+  if (waits) arm(record, *state);
+  return waits;
+}
+
+void ThreadDriver::arm(TaskRecord& record, AwaitState& state) {
+  state.arm([this, awaiter = TaskRef(record), &state] {
+    with_scheduler([&](Scheduler<>& scheduler, Time now) { scheduler.resume(*awaiter, state, now); });
+  });
+}
+
+std::unique_ptr<Error> ThreadDriver::await(AwaitState& state, std::optional<Time> until) {
+  TaskRecord* task = own_task();
+  if (task == nullptr) {
+    wait_outside(state, until);
+    return nullptr;
+  }
+  Runner& runner = *current_runner_;
+  std::unique_ptr<Error> error;
+  with_scheduler([&](Scheduler<>& scheduler, Time now) COHORT_REQUIRES(mutex_) {
+    error = scheduler.check_await(*task, state, until.has_value(), now);
+    if (error) return;
+    task->blocks_thread = true;
+    parked_.emplace(task, &runner);
+    leave_turn(runner);
+    scheduler.park(*runner.turn, state, until, now);
+    release_slot(runner, now);
+  });
+  if (error) return error;
+  arm(*task, state);
+  {
+    MutexLock lock(mutex_);
+    while (!runner.called.load(std::memory_order_relaxed)) {
+      runner.asleep = true;
+      runner.wake.wait(mutex_);
+    }
+    runner.asleep = false;
+    runner.called.store(false, std::memory_order_relaxed);
+    parked_.erase(task);
+    task->blocks_thread = false;
+    error = std::move(task->extras().await_error);
+  }
+  state.disarm();
+  return error;
+}
+
+// For a body that has run out of time: it holds no permits that it could give back, so its thread just waits, and
+// another takes its slot.
+void ThreadDriver::block(AwaitState& state) {
+  if (own_task() != nullptr) {
+    Runner& runner = *current_runner_;
+    with_scheduler([&](Scheduler<>&, Time now) COHORT_REQUIRES(mutex_) { release_slot(runner, now); });
+  }
+  wait_outside(state, std::nullopt);
+}
+
+void ThreadDriver::wait_outside(AwaitState& state, std::optional<Time> until) {
+  // Shared with the notification, which may still be under way when a timed wait is over.
+  const auto signal = std::make_shared<Signal>();
+  state.arm([signal] {
+    MutexLock lock(signal->mutex);
+    signal->set = true;
+    signal->changed.notify_all();
+  });
+  {
+    MutexLock lock(signal->mutex);
+    while (!signal->set) {
+      if (!until) {
+        signal->changed.wait(signal->mutex);
+        continue;
+      }
+      const Duration left = *until - clock_.now();
+      if (left <= Duration::zero()) break;
+      signal->changed.wait_until(signal->mutex, saturating_add(std::chrono::steady_clock::now(), left));
+    }
+  }
+  state.disarm();
+}
+
+// On a runner that exists only for this: no slot is used for what the caller's thread does.
+void ThreadDriver::submit_here(TaskRecord& record) {
+  if (listener_) tell(TaskEvent::Kind::kSubmitted, record, clock_.now());
+  std::unique_ptr<Runner> guest;
+  with_scheduler([&](Scheduler<>& scheduler, Time now) COHORT_REQUIRES(mutex_) {
+    scheduler.submit(record, origin_of(record), Scheduler<>::FullQueue::kAsGroupSays, now);
+    if (guests_.empty()) {
+      guest = std::make_unique<Runner>();
+    } else {
+      guest = std::move(guests_.back());
+      guests_.pop_back();
+    }
+    if (!scheduler.take_only(record, *guest->turn, now)) guests_.push_back(std::move(guest));
+  });
+  if (!guest) return;
+  Runner* outer = std::exchange(current_runner_, guest.get());
+  run_turn(*guest);
+  current_runner_ = outer;
+  with_scheduler([&](Scheduler<>& scheduler, Time now) COHORT_REQUIRES(mutex_) {
+    if (guest->turn->out) scheduler.finish(*guest->turn, now);
+    if (guest->in_turn) leave_turn(*guest);
+    release_slot(*guest, now);
+    guests_.push_back(std::move(guest));
+  });
+}
+
+// ---- the watcher
+
+bool ThreadDriver::needs_watching() const { return scheduler_.idle_workers() == 0 || batches_ != 0 || unstarted_ != 0; }
+
+void ThreadDriver::watch() {
+  for (;;) {
+    Chores chores;
+    bool look_now = false;
+    {
+      MutexLock lock(mutex_);
+      watcher_sleeps_until_ = Time::min();
+      if (stopping_) return;
+      const Time now = clock_.now();
+      const Time timer = scheduler_.next_timer().value_or(Time::max());
+      const Time next = std::min(timer, watching_ ? look_at_ : Time::max());
+      if (timer <= now) {
+        scheduler_.tick(now);
+        follow_up(chores, now);
+      } else if (watching_ && look_at_ <= now) {
+        look_now = true;
+      } else {
+        watcher_sleeps_until_ = next;
+        if (next == Time::max()) {
+          watch_wake_.wait(mutex_);
+        } else {
+          watch_wake_.wait_until(mutex_, saturating_add(std::chrono::steady_clock::now(), next - now));
+        }
+        watcher_sleeps_until_ = Time::min();
+      }
+    }
+    perform(chores);
+    if (look_now) look_around();
+    join_ended();
+  }
+}
+
+void ThreadDriver::look_around() {
+  struct Suspect {
+    Runner* runner;
+    std::uint64_t turns;
+    std::uint32_t begun;
+    std::int32_t thread_id;
+    bool blocked = false;
+  };
+  std::vector<Suspect> suspects;
+  {
+    Chores chores;
+    MutexLock lock(mutex_);
+    const Time now = clock_.now();
+    take_in(now, kTakenInAtOnce);
+    for (const auto& runner : runners_) {
+      if (!runner->in_turn || runner->blocked) continue;
+      Turn& turn = *runner->turn;
+      const Time started(Duration(turn.current_started.load(std::memory_order_relaxed)));
+      if (now - started < kLongTask) continue;
+      scheduler_.give_back(turn, now);
+      if (turn.begun() == 0 || now < runner->probe_at) continue;
+      suspects.push_back({runner.get(), runner->turns, turn.begun(), runner->thread_id});
+    }
+    follow_up(chores, now);
+    lock.unlock();
+    perform(chores);
+  }
+  // A system call each: not under the lock.
+  for (Suspect& each : suspects) each.blocked = blocked_probe_(each.thread_id);
+  Chores chores;
+  MutexLock lock(mutex_);
+  const Time now = clock_.now();
+  for (const Suspect& each : suspects) {
+    Runner& runner = *each.runner;
+    if (!runner.in_turn || runner.turns != each.turns || runner.turn->begun() != each.begun) continue;
+    if (each.blocked) {
+      runner.turn->tasks[each.begun - 1]->group->tends_to_block = true;
+      note_blocked(runner, now);
+    } else {
+      runner.probe_after = std::min<Duration>(2 * runner.probe_after, std::chrono::milliseconds(50));
+      runner.probe_at = now + runner.probe_after;
+    }
+  }
+  for (; unstarted_ > 0; --unstarted_) wake_one(chores);
+  watching_ = needs_watching();
+  look_at_ = now + kLookEvery;
+  follow_up(chores, now);
+  lock.unlock();
+  perform(chores);
+}
+
+void ThreadDriver::join_ended() {
+  std::vector<std::thread> ended;
+  {
+    MutexLock lock(mutex_);
+    for (auto& runner : runners_) {
+      if (runner->ended && runner->thread.joinable()) ended.push_back(std::move(runner->thread));
+    }
+  }
+  for (std::thread& thread : ended) thread.join();
+}
+
+}  // namespace cohort::internal

@@ -1,0 +1,208 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "cohort/base/clock.h"
+#include "cohort/base/mutex.h"
+#include "cohort/base/result.h"
+#include "cohort/group/group_executor_options.h"
+#include "cohort/task/internal/await_state.h"
+#include "cohort/task/internal/executor_home.h"
+#include "group/inbox.h"
+#include "group/scheduler.h"
+
+namespace cohort::internal {
+
+/// Drives a Scheduler with threads.
+///
+/// **The lock.** `mutex_` guards the scheduler and everything here that is not atomic. Nothing of a user's runs under it:
+/// what the scheduler wants done is taken out under the lock (Chores) and done after it.
+///
+/// **Submitting** takes no lock: tasks are left in the inbox, and whoever has the lock takes them out. Every event but a
+/// turn takes out all of them first, so a thread's submit is always before what it does next.
+///
+/// **Slots.** A thread takes turns only with a slot. There are `threads` of them and one more for each body that is known
+/// to block. A slot is held by a thread or is idle, which the scheduler counts. A thread without one rests. A body
+/// that parks gives its slot back; the worker that takes the turn of a parked task gives turn and slot to the thread
+/// that waits for it.
+///
+/// **Who looks into the inbox.** `attended_` says that somebody will, soon and without being told: a thread that spins
+/// before it rests; or, while the watcher looks every millisecond, a worker in a short turn, or any if none is idle. A
+/// submitter who does not find it set looks himself, and wakes a worker. No task is forgotten: he stores his task and
+/// then loads `attended_`; whoever clears it stores that and then looks into the inbox; all four are sequentially
+/// consistent, so at least one of them sees the other's.
+///
+/// **The watcher** is a thread that fires timers. While no slot is idle, or a turn has a rest that others could run, it
+/// also looks every millisecond: a turn whose task takes long loses its rest, and a thread that the kernel says is
+/// blocked gets a slot to stand in for it. A group whose tasks were found to block is expected to do so again, and its
+/// next ones are stood in for at once. A stand-in's slot goes when the body is back.
+///
+/// Runners are never freed while the driver lives, so that one may be notified after the lock was released.
+class ThreadDriver {
+ public:
+  ThreadDriver(ExecutorHome& home, GroupExecutorOptions options);
+  /// After end().
+  ~ThreadDriver();
+  ThreadDriver(const ThreadDriver&) = delete;
+  ThreadDriver& operator=(const ThreadDriver&) = delete;
+  /// Shuts down, waits for all bodies and threads.
+  void end();
+
+  Clock& clock() { return clock_; }
+
+  void submit(TaskRecord& record, bool paced);
+  void submit_here(TaskRecord& record);
+
+  void follow(TaskRecord& record, TaskRecord& predecessor);
+  void cancel(TaskRecord& record);
+  std::unique_ptr<Error> await(AwaitState& state, std::optional<Time> until);
+  void block(AwaitState& state);
+  Result<void> drain(std::string_view key, Duration timeout);
+  Result<void> shutdown(Duration timeout);
+  std::size_t thread_count();
+
+  /// Calls `event(scheduler, now)` with the lock held and all submitted tasks taken in, then does what follows from it.
+  template <class Event>
+  auto with_scheduler(Event&& event) {
+    Chores chores;
+    MutexLock lock(mutex_);
+    const Time now = clock_.now();
+    take_in_all(now);
+    if constexpr (std::is_void_v<decltype(event(scheduler_, now))>) {
+      event(scheduler_, now);
+      follow_up(chores, now);
+      lock.unlock();
+      perform(chores);
+    } else {
+      auto answer = event(scheduler_, now);
+      follow_up(chores, now);
+      lock.unlock();
+      perform(chores);
+      return answer;
+    }
+  }
+
+ private:
+  // A thread of the driver, or a caller's for as long as it runs a body. All but `turn`'s own protocol and `called` is
+  // guarded by mutex_.
+  struct Runner {
+    std::unique_ptr<Turn> turn = std::make_unique<Turn>();
+    CondVar wake;
+    std::atomic<bool> called{false};  // Set with the lock held: it has a slot, or its wait is over.
+    bool has_slot = false;
+    bool asleep = false;   // Needs to be notified.
+    bool spins = false;    // Looks for work before it falls asleep.
+    bool in_turn = false;
+    bool in_batch = false;    // Its turn has several tasks: counted in batches_.
+    bool blocked = false;     // Counted in blocked_.
+    bool ended = true;        // No thread.
+    std::uint64_t turns = 0;  // How many it has begun.
+    Time probe_at{};          // When to ask the kernel next whether it is blocked.
+    Duration probe_after{0};
+    std::int32_t thread_id = 0;
+    std::thread thread;
+  };
+
+  // What is left to do after the lock is released.
+  struct Chores {
+    Actions actions;
+    std::vector<Runner*> notify;
+    std::vector<Runner*> start;
+    bool notify_watcher = false;
+  };
+
+
+  // Events.
+  void take_in(Time now, std::uint32_t most) COHORT_REQUIRES(mutex_);
+  void take_in_all(Time now) COHORT_REQUIRES(mutex_);
+  void look() COHORT_EXCLUDES(mutex_);
+  void make_room(Chores& chores) COHORT_EXCLUDES(mutex_);
+  void follow_up(Chores& chores, Time now) COHORT_REQUIRES(mutex_);
+  void call(Runner& runner, Chores& chores) COHORT_REQUIRES(mutex_);
+  void wake_one(Chores& chores) COHORT_REQUIRES(mutex_);
+  [[nodiscard]] bool stop_attending() COHORT_REQUIRES(mutex_);
+  void perform(Chores& chores) COHORT_EXCLUDES(mutex_);
+  void settle(Actions::Settlement& settlement);
+  void submit_or_wait(TaskRecord& record);
+  void tell(TaskEvent::Kind kind, const TaskRecord& record, Time at, TaskStatus status = TaskStatus::kSuccess);
+  [[nodiscard]] TaskRecord* own_task() const;
+  [[nodiscard]] Scheduler<>::Origin origin_of(const TaskRecord& record) const;
+
+  // Threads.
+  void start(Runner& runner) COHORT_EXCLUDES(mutex_);
+  void work(Runner& runner) COHORT_EXCLUDES(mutex_);
+  bool next_turn(Runner& runner) COHORT_EXCLUDES(mutex_);
+  bool take_turn(Runner& runner, Time now, Chores& chores) COHORT_REQUIRES(mutex_);
+  void leave_turn(Runner& runner) COHORT_REQUIRES(mutex_);
+  void hand_over(Runner& from, Time now, Chores& chores) COHORT_REQUIRES(mutex_);
+  void go_and_rest(Runner& runner, bool spins) COHORT_REQUIRES(mutex_);
+  bool rest(Runner& runner) COHORT_EXCLUDES(mutex_);
+  [[nodiscard]] bool spin(const Runner& runner) const;
+  void release_slot(Runner& runner, Time now) COHORT_REQUIRES(mutex_);
+  void note_blocked(Runner& runner, Time now) COHORT_REQUIRES(mutex_);
+  Runner& spare_runner() COHORT_REQUIRES(mutex_);
+
+  // Bodies.
+  void run_turn(Runner& runner) COHORT_EXCLUDES(mutex_);
+  bool run_body(TaskRecord& record, Runner& runner, Time& now) COHORT_EXCLUDES(mutex_);
+  bool suspend(TaskRecord& record, Runner& runner) COHORT_EXCLUDES(mutex_);
+  void arm(TaskRecord& record, AwaitState& state) COHORT_EXCLUDES(mutex_);
+  void wait_outside(AwaitState& state, std::optional<Time> until);
+
+  // The watcher.
+  void watch() COHORT_EXCLUDES(mutex_);
+  void look_around() COHORT_EXCLUDES(mutex_);
+  [[nodiscard]] bool needs_watching() const COHORT_REQUIRES(mutex_);
+  void join_ended() COHORT_EXCLUDES(mutex_);
+  [[nodiscard]] bool inbox_is_drained() const COHORT_REQUIRES(mutex_) {
+    return inbox_.is_drained_to(inbox_.next_ticket());
+  }
+  template <class Reached>
+  bool wait_for_progress(Reached&& reached, Time until) COHORT_EXCLUDES(mutex_);
+
+  static thread_local Runner* current_runner_;
+
+  const ExecutorHome& home_;
+  Clock& clock_;
+  Function<void(const TaskEvent&)> listener_;
+  Function<bool(std::int32_t)> blocked_probe_;
+  const std::uint32_t threads_;
+  const std::uint32_t max_threads_;
+
+  Inbox inbox_;
+  alignas(64) std::atomic<bool> attended_{false};
+  std::atomic<bool> may_block_submitters_;  // Some group's overflow policy says so.
+
+  alignas(64) Mutex mutex_;
+  Scheduler<> scheduler_ COHORT_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<Runner>> runners_ COHORT_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<Runner>> guests_ COHORT_GUARDED_BY(mutex_);  // For submit_here, not in use.
+  std::vector<Runner*> resting_ COHORT_GUARDED_BY(mutex_);
+  std::unordered_map<const TaskRecord*, Runner*> parked_ COHORT_GUARDED_BY(mutex_);
+  std::uint32_t live_threads_ COHORT_GUARDED_BY(mutex_) = 0;
+  std::uint32_t starting_ COHORT_GUARDED_BY(mutex_) = 0;  // On their way into Runner::thread.
+  std::uint32_t spinning_ COHORT_GUARDED_BY(mutex_) = 0;
+  std::uint32_t batches_ COHORT_GUARDED_BY(mutex_) = 0;
+  std::uint32_t blocked_ COHORT_GUARDED_BY(mutex_) = 0;      // Runners whose body is known to block.
+  std::uint32_t extra_slots_ COHORT_GUARDED_BY(mutex_) = 0;  // Those that stand in for them.
+  std::uint32_t unstarted_ COHORT_GUARDED_BY(mutex_) = 0;    // Slots for which no thread could be had.
+  bool stopping_ COHORT_GUARDED_BY(mutex_) = false;
+
+  CondVar progress_;  // For those who wait for a drain, a place in a queue, or the end.
+  std::uint32_t progress_waiters_ COHORT_GUARDED_BY(mutex_) = 0;
+
+  CondVar watch_wake_;
+  bool watching_ COHORT_GUARDED_BY(mutex_) = false;
+  Time look_at_ COHORT_GUARDED_BY(mutex_){};                   // While watching_.
+  Time watcher_sleeps_until_ COHORT_GUARDED_BY(mutex_){};      // Time::min() while it is awake.
+  std::thread watcher_;
+};
+
+}  // namespace cohort::internal
