@@ -111,7 +111,7 @@ struct Group : ListLinks<Group> {
   };
   std::unique_ptr<Holding> holding;  ///< Where coroutines have slept and layer 1 is limited.
 
-  Time idle_since{};
+  Time in_line_since{};  ///< The line of those that may be evicted.
   std::string key;
 };
 

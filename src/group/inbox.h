@@ -15,13 +15,12 @@ namespace cohort::internal {
 /// 1. A submitter takes the next ticket (`tail_`), so the order of tickets is the order in which tasks are queued: for
 ///    one thread that of its submits, for several one in which a submit that had returned comes before one that had not
 ///    begun.
-/// 2. The place of ticket t is t modulo the size. Its `turn` is t when it is free for t, t + 1 once the task is in it,
-///    and t + size when it has been taken out again. Both sides write what they have to before they store the turn
-///    (release) and read it after they have loaded it (acquire).
+/// 2. The place of ticket t is t modulo the size. It is free for t once `head_` has passed t - size, and filled once its
+///    `ticket` is t + 1. Both are stored (release) after, and loaded (acquire) before, what is in the place is touched.
 /// 3. Whoever takes out holds the scheduler's lock. He stops at a ticket that has been taken but not filled yet.
 /// 4. A submitter who finds his place still full takes out himself: a full ring slows submitters down.
 ///
-/// The store of the turn by put() and the loads of looks_empty() are sequentially consistent, see ThreadDriver.
+/// The store of the ticket by put() and the loads of looks_empty() are sequentially consistent, see ThreadDriver.
 ///
 /// Thread-safety: put() and looks_empty() are thread-safe; all else under the scheduler's lock.
 class Inbox {
@@ -29,18 +28,18 @@ class Inbox {
   static constexpr std::uint32_t kSize = 4096;
   static constexpr std::uintptr_t kNoteMask = 7;  ///< Three bits that travel with a task.
 
-  Inbox() : places_(std::make_unique<Place[]>(kSize)) {
-    for (std::uint64_t i = 0; i < kSize; ++i) places_[i].turn.store(i, std::memory_order_relaxed);
-  }
+  Inbox() : places_(std::make_unique<Place[]>(kSize)) {}
 
-  /// Calls `make_room()` until there is a place.
+  /// Where all is full it calls `make_room(has_room)`, which returns once `has_room()` is true.
   template <class MakeRoom>
   void put(TaskRecord& record, std::uintptr_t note, MakeRoom&& make_room) {
     const std::uint64_t ticket = tail_.fetch_add(1, std::memory_order_relaxed);
+    if (ticket - head_.load(std::memory_order_acquire) >= kSize) {
+      make_room([&] { return ticket - head_.load(std::memory_order_acquire) < kSize; });
+    }
     Place& place = places_[ticket % kSize];
-    while (place.turn.load(std::memory_order_acquire) != ticket) make_room();
     place.entry = reinterpret_cast<std::uintptr_t>(&record) | note;
-    place.turn.store(ticket + 1, std::memory_order_seq_cst);
+    place.ticket.store(ticket + 1, std::memory_order_seq_cst);
   }
 
   struct Entry {
@@ -49,18 +48,14 @@ class Inbox {
   };
   /// The entry `ahead` places behind the first, without taking it out. The record is null where there is none.
   [[nodiscard]] Entry peek(std::uint32_t ahead) const {
-    const Place& place = places_[(head_.load(std::memory_order_relaxed) + ahead) % kSize];
-    const std::uint64_t expected = head_.load(std::memory_order_relaxed) + ahead + 1;
-    if (place.turn.load(std::memory_order_acquire) != expected) return {nullptr, 0};
+    const std::uint64_t ticket = head_.load(std::memory_order_relaxed) + ahead;
+    const Place& place = places_[ticket % kSize];
+    if (place.ticket.load(std::memory_order_acquire) != ticket + 1) return {nullptr, 0};
     return {reinterpret_cast<TaskRecord*>(place.entry & ~kNoteMask), place.entry & kNoteMask};
   }
   /// Takes the first `count` out, which peek() has seen.
   void pop(std::uint32_t count) {
-    const std::uint64_t head = head_.load(std::memory_order_relaxed);
-    for (std::uint32_t i = 0; i < count; ++i) {
-      places_[(head + i) % kSize].turn.store(head + i + kSize, std::memory_order_release);
-    }
-    head_.store(head + count, std::memory_order_relaxed);
+    head_.store(head_.load(std::memory_order_relaxed) + count, std::memory_order_release);
   }
 
   /// Whether all tickets up to now have been taken out; those of other threads may come any time.
@@ -71,12 +66,12 @@ class Inbox {
 
   [[nodiscard]] bool looks_empty() const {
     const std::uint64_t head = head_.load(std::memory_order_relaxed);
-    return places_[head % kSize].turn.load(std::memory_order_seq_cst) != head + 1;
+    return places_[head % kSize].ticket.load(std::memory_order_seq_cst) != head + 1;
   }
 
  private:
   struct Place {
-    std::atomic<std::uint64_t> turn;
+    std::atomic<std::uint64_t> ticket{0};
     std::uintptr_t entry = 0;
   };
 

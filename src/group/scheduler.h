@@ -302,6 +302,7 @@ class Scheduler {
   void overrun(TaskRecord& record);
   void on_wake(TaskRecord& record);
   void note_idle(Group& group);
+  void stand_in_line(Group& group);
   void evict_idle();
   void arm_eviction();
 
@@ -311,7 +312,7 @@ class Scheduler {
 
   // scheduler_view.h
   [[nodiscard]] Bound bound_of(const Group& group, bool awaited) const;
-  void note_bound(Group& group);
+  void note_bound(Group& group, Bound bound);
   std::vector<std::string> holders(const Group& group, Bound bound) const;
   [[nodiscard]] std::string describe(const Group& group, Bound bound) const;
   std::uint64_t count_ahead(const Group& group, const TaskRecord& record) const;
@@ -354,7 +355,7 @@ class Scheduler {
   double ready_weight_ = 0;   // The weights of those that are ready.
   bool level_is_fresh_ = false;
   Time accrued_at_{};
-  std::vector<std::pair<double, double>> in_service_;  // Served, and workers filled; kept to spare allocations.
+  std::vector<double> in_service_;  // What they were served; kept to spare allocations.
   Duration layer1_bound_total_{0};
   Time layer1_bound_since_{};
 
@@ -362,7 +363,7 @@ class Scheduler {
   TimerQueue task_timers_;  // TaskExtras::OwnedTimer.
   TimerQueue rate_timers_;  // Group::RateTimer.
   Time evict_at_ = Time::max();
-  IntrusiveList<Group> idle_groups_;  // By idle_since.
+  IntrusiveList<Group> idle_groups_;  // By in_line_since.
 };
 
 extern template class Scheduler<NoFaults>;

@@ -22,10 +22,10 @@ bool Scheduler<Faults>::may_start_unawaited(const Group& group, bool has_place) 
 // Called after every change.
 template <class Faults>
 void Scheduler<Faults>::refresh(Group& group) {
-  admit_from_door(group);
+  if (!group.door.empty()) admit_from_door(group);
   const bool permit = group.running < group.limits->max_concurrency;
   const bool has_unawaited = group.has_unawaited();
-  const bool start = permit && (has_unawaited || !group.awaited.empty()) && may_start(group);
+  const bool start = permit && group.waiting != 0 && may_start(group);
   const std::array<bool, kReadyKinds> wanted = {
       !group.continuing.empty(),
       (permit && !group.resumed.empty()) || (start && !group.awaited.empty()),
@@ -34,21 +34,26 @@ void Scheduler<Faults>::refresh(Group& group) {
   if (group.waiting == 0) group.keeps_place = false;
   const bool was_ready = group.is_ready();
   const bool will_be_ready = wanted[0] || wanted[1] || wanted[2];
-  if (!was_ready && will_be_ready) on_ready(group);
-  for (std::size_t kind = 0; kind < kReadyKinds; ++kind) {
-    if (wanted[kind] == ready_[kind].contains(group)) continue;
-    if (wanted[kind]) {
-      ready_[kind].insert(group);
-    } else {
-      ready_[kind].erase(group);
+  if (was_ready || will_be_ready) {
+    if (!was_ready) on_ready(group);
+    for (std::size_t kind = 0; kind < kReadyKinds; ++kind) {
+      if (wanted[kind] == ready_[kind].contains(group)) continue;
+      if (wanted[kind]) {
+        ready_[kind].insert(group);
+      } else {
+        ready_[kind].erase(group);
+      }
     }
+    if (!will_be_ready) on_unready(group);
   }
-  if (was_ready && !will_be_ready) on_unready(group);
   if (group.pace && permit && !group.paused && group.waiting != 0 && group.pace->bucket.available(now_) == 0) {
     rate_timers_.arm(group.pace->timer, group.pace->bucket.next_at(now_));
   }
-  note_bound(group);
-  note_idle(group);
+  const Bound bound = group.waiting == 0         ? Bound::kNothing
+                      : wanted[1] || wanted[2] ? Bound::kWorkers
+                                               : bound_of(group, !group.awaited.empty());
+  if (bound != group.bound) note_bound(group, bound);
+  if (group.present == 0) note_idle(group);
 }
 
 template <class Faults>
@@ -80,7 +85,7 @@ Group* Scheduler<Faults>::pick(bool has_global, ReadyKind& kind) {
   const std::array<bool, kReadyKinds> allowed = {true, layer1, layer1 && parked_room()};
   Group* best = nullptr;
   for (std::size_t each = 0; each < kReadyKinds; ++each) {
-    if (!allowed[each]) continue;
+    if (!allowed[each] || ready_[each].empty()) continue;
     Group* group = ready_[each].min();
     // Charge what it holds while suspended before it is compared; then it may not be the first any more.
     while (group != nullptr && group->suspended != 0) {
@@ -198,14 +203,14 @@ bool Scheduler<Faults>::take_from(Group& group, Turn& turn, std::uint32_t share,
   segment->each_ns = each_ns * charge_rate();
   segment->charged_ns += segment->each_ns * (segment->count - before);
   charge(group, segment->each_ns * (segment->count - before));
-  // Behind the others of its bucket: a bucket is 25 us of time over weight, which for a heavy group is long.
-  for (ReadySet& set : ready_) {
-    if (set.contains(group)) set.update(group);
-  }
   group.last_take = takes_;
   group.last_turn = &turn;
   group.last_end = turn.count;
   refresh(group);
+  // Behind the others of its bucket: a bucket is 25 us of time over weight, which for a heavy group is long.
+  for (ReadySet& set : ready_) {
+    if (set.contains(group)) set.update(group);
+  }
   return !alone;
 }
 

@@ -27,8 +27,9 @@ inline constexpr double kNoLevel = std::numeric_limits<double>::infinity();
 
 template <class Faults>
 void Scheduler<Faults>::charge(Group& group, double nanoseconds) {
-  group.served += nanoseconds / group.limits->weight;
-  if (nanoseconds >= 0) return;  // The sets notice growth by themselves.
+  const double weight = group.limits->weight;
+  group.served += weight == 1.0 ? nanoseconds : nanoseconds / weight;
+  if (nanoseconds >= 0 || !group.is_ready()) return;  // The sets notice growth by themselves.
   for (ReadySet& set : ready_) {
     if (set.contains(group)) set.update(group);
   }
@@ -42,9 +43,12 @@ double Scheduler<Faults>::expected_ns(const Group& group) const {
 template <class Faults>
 void Scheduler<Faults>::learn(Group& group, Duration total, std::uint32_t count) {
   if (count == 0) return;
-  const double mean = static_cast<double>(total.count()) / count;
-  const double part = group.expected_ns < 0 ? 1.0 : static_cast<double>(count) / (count + 7.0);
-  group.expected_ns = group.expected_ns < 0 ? mean : group.expected_ns + (mean - group.expected_ns) * part;
+  const double mean = count == 1 ? static_cast<double>(total.count()) : static_cast<double>(total.count()) / count;
+  if (group.expected_ns < 0) {
+    group.expected_ns = mean;
+  } else {
+    group.expected_ns += (mean - group.expected_ns) * (count == 1 ? 0.125 : count / (count + 7.0));
+  }
 }
 
 // How long layer 1 has been full, all in all.
@@ -156,13 +160,13 @@ double Scheduler<Faults>::level() {
   if (level_is_fresh_ && now_ - accrued_at_ < Turn::kLength) return level_;
   accrue();
   level_is_fresh_ = true;
-  // Groups that run and want no more, or may have no more. A turn fills one worker, whatever is in it.
+  // Groups that run and want no more, or may have no more. A turn fills one worker, whatever is in it; of its groups the
+  // last stands for all: they are near to one another, or they would not be in one turn.
   in_service_.clear();
   for (Turn* turn = turns_.front(); turn != nullptr; turn = IntrusiveList<Turn>::next(*turn)) {
-    for (std::uint32_t s = 0; s < turn->segment_count; ++s) {
-      const Group& group = *turn->segments[s].group;
-      if (!group.is_ready()) in_service_.emplace_back(group.served, 1.0 / turn->segment_count);
-    }
+    if (turn->segment_count == 0) continue;
+    const Group& group = *turn->segments[turn->segment_count - 1].group;
+    if (!group.is_ready()) in_service_.push_back(group.served);
   }
   std::ranges::sort(in_service_);
   std::optional<double> lowest;
@@ -186,10 +190,7 @@ double Scheduler<Faults>::level_of(const ReadySet* set) const {
     return unfilled > 0;
   };
   const auto add_in_service_to = [&](double served) {
-    while (unfilled > 0 && next != in_service_.end() && next->first <= served) {
-      add(next->first, next->second);
-      ++next;
-    }
+    while (unfilled > 0 && next != in_service_.end() && *next <= served) add(*next++, 1.0);
   };
   if (set != nullptr) {
     set->visit_in_order([&](const Group& group) {

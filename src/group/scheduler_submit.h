@@ -48,6 +48,13 @@ void Scheduler<Faults>::take_in(TaskRecord& record, Origin origin, FullQueue ful
   if (refuse(record, origin)) return;
   Group& group = find_or_create(record.label().key(), record.label().key_hash());
   ++group.counters.submitted;
+  if (group.has_unawaited() && record.extras_if_any() == nullptr && group.drains == 0 && group.door.empty() &&
+      group.waiting + group.following < group.limits->max_waiting) {
+    // Others wait before it, so it changes nothing but the length of the queue.
+    adopt(group, record);
+    enqueue(group, record);
+    return;
+  }
   if (has_run_out(record)) {
     reject(record, &group, TaskStatus::kTimedOutQueued,
            {ErrorCode::kTimedOut, "the time of task '" + record.task_id() + "' had run out when it was submitted", {}});

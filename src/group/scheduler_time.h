@@ -150,43 +150,47 @@ void Scheduler<Faults>::overrun(TaskRecord& record) {
   }
 }
 
+// A group that is used again stays in the line until its time comes: one that comes and goes all the time costs nothing.
 template <class Faults>
 void Scheduler<Faults>::note_idle(Group& group) {
-  const bool idle = group.present == 0 && group.drains == 0;
-  if (idle == group.idle_listed) return;
-  group.idle_listed = idle;
-  if (!idle) {
-    idle_groups_.erase(group);
-    return;
-  }
-  group.idle_since = now_;
-  idle_groups_.push_back(group);
+  if (group.present != 0 || group.drains != 0 || group.idle_listed) return;
+  stand_in_line(group);
   if (evict_at_ == Time::max()) arm_eviction();
+}
+
+template <class Faults>
+void Scheduler<Faults>::stand_in_line(Group& group) {
+  group.idle_listed = true;
+  group.in_line_since = now_;
+  idle_groups_.push_back(group);
 }
 
 // Not at once again: whoever evicts many does it in steps and lets others have the scheduler in between.
 template <class Faults>
 void Scheduler<Faults>::arm_eviction() {
-  const Group* oldest = idle_groups_.front();
-  if (oldest == nullptr) {
+  const Group* first = idle_groups_.front();
+  if (first == nullptr) {
     evict_at_ = Time::max();
     return;
   }
-  const Time due = saturating_add(oldest->idle_since, evict_after_);
+  const Time due = saturating_add(first->in_line_since, evict_after_);
   evict_at_ = std::max(due, saturating_add(now_, std::chrono::milliseconds(1)));
 }
 
-// A bounded number at a time; a group whose tokens are not all back yet goes to the end of the line.
+// A bounded number at a time. A group that is busy leaves the line; one that has been used in between, or whose tokens
+// are not all back yet, goes to its end.
 template <class Faults>
 void Scheduler<Faults>::evict_idle() {
   constexpr int kAtOnce = 1000;
   for (int i = 0; i < kAtOnce; ++i) {
     Group* group = idle_groups_.front();
-    if (group == nullptr || saturating_add(group->idle_since, evict_after_) > now_) break;
+    if (group == nullptr || saturating_add(group->in_line_since, evict_after_) > now_) break;
     idle_groups_.erase(*group);
-    if (group->pace && !group->pace->bucket.full(now_)) {
-      group->idle_since = now_;
-      idle_groups_.push_back(*group);
+    group->idle_listed = false;
+    if (group->present != 0 || group->drains != 0) continue;
+    if (saturating_add(group->inactive_since, evict_after_) > now_ ||
+        (group->pace && !group->pace->bucket.full(now_))) {
+      stand_in_line(*group);
       continue;
     }
     if (group->pace) rate_timers_.disarm(group->pace->timer);

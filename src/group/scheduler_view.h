@@ -21,25 +21,29 @@ Bound Scheduler<Faults>::bound_of(const Group& group, bool awaited) const {
   return Bound::kWorkers;
 }
 
-// Adds the time since the last look to what bound the group then. Of the time in which it was ready, the part with
+// Something else binds the group now. Adds the time since the last change to what bound it then. Of the time in which it was ready, the part with
 // layer 1 full is that layer's.
 template <class Faults>
-void Scheduler<Faults>::note_bound(Group& group) {
+void Scheduler<Faults>::note_bound(Group& group, Bound bound) {
+  const Bound before = std::exchange(group.bound, bound);
   const Duration passed = now_ - std::exchange(group.bound_since, now_);
   const Duration bound_now = layer1_bound();
   const Duration layer1 = bound_now - std::exchange(group.layer1_bound_before, bound_now);
-  const auto blocked = [&](Bound bound) -> Duration& {
-    if (bound == Bound::kWorkers) return group.blocked_by_workers;
+  if (before == Bound::kNothing) {
+    group.layer1_bound_before = layer1_bound();
+    return;
+  }
+  const auto blocked = [&](Bound by) -> Duration& {
+    if (by == Bound::kWorkers) return group.blocked_by_workers;
     if (!group.blocked) group.blocked = std::make_unique<std::array<Duration, kBoundCount>>();
-    return (*group.blocked)[static_cast<std::size_t>(bound)];
+    return (*group.blocked)[static_cast<std::size_t>(by)];
   };
-  if (group.bound == Bound::kWorkers || group.bound == Bound::kGlobal) {
+  if (before == Bound::kWorkers || before == Bound::kGlobal) {
     if (layer1 != Duration::zero()) blocked(Bound::kGlobal) += layer1;
     blocked(Bound::kWorkers) += passed - layer1;
-  } else if (group.bound != Bound::kNothing && passed != Duration::zero()) {
-    blocked(group.bound) += passed;
+  } else if (passed != Duration::zero()) {
+    blocked(before) += passed;
   }
-  group.bound = group.waiting == 0 ? Bound::kNothing : bound_of(group, !group.awaited.empty());
 }
 
 template <class Faults>
@@ -64,7 +68,7 @@ Result<GroupStats> Scheduler<Faults>::group_stats(std::string_view key, Time now
   if (group == nullptr) {
     return Error{ErrorCode::kNotFound, "group '" + std::string(key) + "' has no tasks and has had none lately", {}};
   }
-  note_bound(*group);
+  note_bound(*group, group->bound);
   auto blocked = group->blocked ? *group->blocked : std::array<Duration, kBoundCount>{};
   blocked[static_cast<std::size_t>(Bound::kWorkers)] = group->blocked_by_workers;
   return GroupStats{.group = group->key,

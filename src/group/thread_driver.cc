@@ -115,10 +115,12 @@ void ThreadDriver::submit(TaskRecord& record, bool paced) {
   }
   record.ref();
   const std::uintptr_t note = static_cast<std::uintptr_t>(origin) | (paced ? 4U : 0U);
-  Chores chores;  // Done after the ticket has been used: what a user's code does there may need the next one.
-  inbox_.put(record, note, [&] { make_room(chores); });
-  perform(chores);
-  if (!attended_.load(std::memory_order_seq_cst)) look();
+  bool was_full = false;
+  inbox_.put(record, note, [&](auto has_room) {
+    was_full = true;
+    make_room(has_room);
+  });
+  if (!attended_.load(std::memory_order_seq_cst) || was_full) look();
 }
 
 void ThreadDriver::submit_or_wait(TaskRecord& record) {
@@ -175,16 +177,18 @@ void ThreadDriver::look() {
   perform(chores);
 }
 
-// Never waits for the lock: whoever holds it may be waiting for this thread to use its ticket.
-void ThreadDriver::make_room(Chores& chores) {
-  if (!mutex_.try_lock()) {
-    std::this_thread::yield();
-    return;
+// For a submitter with a ticket and no place. He never waits for the lock: whoever holds it may be waiting for him to use
+// his ticket. And he leaves the chores to others: what a user's code does there may need the next ticket.
+template <class HasRoom>
+void ThreadDriver::make_room(HasRoom has_room) {
+  while (!has_room()) {
+    if (mutex_.try_lock()) {
+      take_in(clock_.now(), kTakenInAtOnce);
+      mutex_.unlock();
+    } else {
+      std::this_thread::yield();
+    }
   }
-  const Time now = clock_.now();
-  take_in(now, kTakenInAtOnce);
-  follow_up(chores, now);
-  mutex_.unlock();
 }
 
 // To be called before the lock is released after any event.
@@ -214,7 +218,7 @@ void ThreadDriver::follow_up(Chores& chores, Time now) {
 // Brings attended_ up to date; true when it has just been cleared.
 bool ThreadDriver::stop_attending() {
   const bool soon = watching_ && (scheduler_.idle_workers() == 0 || batches_ != 0);
-  const bool attended = spinning_ != 0 || soon;
+  const bool attended = spinning_ != 0 || arriving_ != 0 || soon;
   if (attended == attended_.load(std::memory_order_relaxed)) return false;
   attended_.store(attended, std::memory_order_seq_cst);
   return !attended;
@@ -224,7 +228,8 @@ bool ThreadDriver::stop_attending() {
 void ThreadDriver::wake_one(Chores& chores) {
   if (resting_.empty()) {
     Runner& runner = spare_runner();
-    runner.has_slot = true;
+    runner.has_slot = runner.arrives = true;
+    ++arriving_;
     ++starting_;
     chores.start.push_back(&runner);
     return;
@@ -233,7 +238,8 @@ void ThreadDriver::wake_one(Chores& chores) {
   if (chosen == resting_.rend()) chosen = resting_.rbegin();
   Runner& runner = **chosen;
   resting_.erase(std::next(chosen).base());
-  runner.has_slot = true;
+  runner.has_slot = runner.arrives = true;
+  ++arriving_;
   call(runner, chores);
 }
 
@@ -374,7 +380,8 @@ void ThreadDriver::start(Runner& runner) {
     --live_threads_;
     ++unstarted_;  // The watcher tries again.
     runner.ended = true;
-    runner.has_slot = false;
+    runner.has_slot = runner.arrives = false;
+    --arriving_;
     return;
   }
   MutexLock lock(mutex_);
@@ -407,6 +414,7 @@ bool ThreadDriver::next_turn(Runner& runner) {
       MutexLock lock(mutex_);
       const Time now = clock_.now();
       const bool was_blocked = runner.blocked;
+      if (std::exchange(runner.arrives, false)) --arriving_;
       if (was_blocked && runner.turn->out && now - runner.turn->taken_at < kLongTask) {
         runner.turn->segments[0].group->tends_to_block = false;
       }

@@ -34,7 +34,7 @@ namespace cohort::internal {
 /// that waits for it.
 ///
 /// **Who looks into the inbox.** `attended_` says that somebody will, soon and without being told: a thread that spins
-/// before it rests; or, while the watcher looks every millisecond, a worker in a short turn, or any if none is idle. A
+/// before it rests, or has just been called; or, while the watcher looks every millisecond, a worker in a short turn, or any if none is idle. A
 /// submitter who does not find it set looks himself, and wakes a worker. No task is forgotten: he stores his task and
 /// then loads `attended_`; whoever clears it stores that and then looks into the inbox; all four are sequentially
 /// consistent, so at least one of them sees the other's.
@@ -98,7 +98,8 @@ class ThreadDriver {
     std::atomic<bool> called{false};  // Set with the lock held: it has a slot, or its wait is over.
     bool has_slot = false;
     bool asleep = false;   // Needs to be notified.
-    bool spins = false;    // Looks for work before it falls asleep.
+    bool spins = false;    // Looks for work before it falls asleep: counted in spinning_.
+    bool arrives = false;  // Has been given a slot and not looked yet: counted in arriving_.
     bool in_turn = false;
     bool in_batch = false;    // Its turn has several tasks: counted in batches_.
     bool blocked = false;     // Counted in blocked_.
@@ -123,7 +124,8 @@ class ThreadDriver {
   void take_in(Time now, std::uint32_t most) COHORT_REQUIRES(mutex_);
   void take_in_all(Time now) COHORT_REQUIRES(mutex_);
   void look() COHORT_EXCLUDES(mutex_);
-  void make_room(Chores& chores) COHORT_EXCLUDES(mutex_);
+  template <class HasRoom>
+  void make_room(HasRoom has_room) COHORT_EXCLUDES(mutex_);
   void follow_up(Chores& chores, Time now) COHORT_REQUIRES(mutex_);
   void call(Runner& runner, Chores& chores) COHORT_REQUIRES(mutex_);
   void wake_one(Chores& chores) COHORT_REQUIRES(mutex_);
@@ -189,6 +191,7 @@ class ThreadDriver {
   std::uint32_t live_threads_ COHORT_GUARDED_BY(mutex_) = 0;
   std::uint32_t starting_ COHORT_GUARDED_BY(mutex_) = 0;  // On their way into Runner::thread.
   std::uint32_t spinning_ COHORT_GUARDED_BY(mutex_) = 0;
+  std::uint32_t arriving_ COHORT_GUARDED_BY(mutex_) = 0;
   std::uint32_t batches_ COHORT_GUARDED_BY(mutex_) = 0;
   std::uint32_t blocked_ COHORT_GUARDED_BY(mutex_) = 0;      // Runners whose body is known to block.
   std::uint32_t extra_slots_ COHORT_GUARDED_BY(mutex_) = 0;  // Those that stand in for them.

@@ -31,7 +31,7 @@ struct GroupExecutorOptions {
   /// How many tasks may be parked before only awaited ones are started; one group is held to a quarter of it. At
   /// least 4.
   std::uint32_t max_parked = 1000;
-  /// A group unused for so long is forgotten; its counters stay in the totals.
+  /// A group unused for so long, and at most twice that, is forgotten; its counters stay in the totals.
   Duration evict_after = std::chrono::seconds(60);
   /// Told of the life of every task, on whichever thread it happens, with no lock held. It must be quick and may be
   /// called by several threads at once; what it throws is ignored.
