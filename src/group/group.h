@@ -55,7 +55,11 @@ struct Group : ListLinks<Group> {
   std::uint32_t overrunning = 0;  ///< Settled by a time-out, body not back.
   std::uint32_t present = 0;      ///< Records that the scheduler knows.
   std::uint32_t charged = 0;      ///< Things it is being charged for right now.
+  std::uint32_t width = 1;        ///< How many may run, by all limits of its own; only while plain.
 
+  /// Nothing but unawaited tasks that wait or run, and no pause, rate or drain: then it is ready exactly when something
+  /// waits and running < width.
+  bool plain = false;
   bool paused = false;
   bool idle_listed = false;
   bool tends_to_block = false;       ///< A driver's note: its tasks were found blocked.

@@ -7,27 +7,8 @@ namespace cohort::internal {
 
 // `place` in a hook is the bucket's index while near, kBuckets + the place in the heap while far.
 
-void ReadySet::insert(Group& group) {
-  ++size_;
-  const std::int64_t bucket = bucket_of(group.served);
-  if (size_ == 1) base_ = bucket;
-  if (bucket >= base_ && bucket < base_ + kBuckets) {
-    insert_near(group, bucket);
-  } else {
-    insert_far(group);
-  }
-}
-
-void ReadySet::erase(Group& group) {
-  --size_;
-  if (hook(group).place < kBuckets) {
-    erase_near(group);
-  } else {
-    erase_far(group);
-  }
-}
-
-Group* ReadySet::min() {
+// As min(), for all cases.
+Group* ReadySet::search() {
   while (size_ != 0) {
     Group* behind = front_of_heap();
     if (occupied_ != 0) {
@@ -62,25 +43,6 @@ Group* ReadySet::front_of_heap() {
     insert_far(*group);
   }
   return nullptr;
-}
-
-void ReadySet::insert_near(Group& group, std::int64_t bucket) {
-  const std::size_t place = index(bucket);
-  Bucket& list = buckets_[place];
-  ReadyHook& own = hook(group);
-  own = {.previous = list.last, .next = nullptr, .place = static_cast<std::int32_t>(place)};
-  (list.last != nullptr ? hook(*list.last).next : list.first) = &group;
-  list.last = &group;
-  occupied_ |= 1ULL << place;
-}
-
-void ReadySet::erase_near(Group& group) {
-  ReadyHook& own = hook(group);
-  Bucket& list = buckets_[static_cast<std::size_t>(own.place)];
-  (own.previous != nullptr ? hook(*own.previous).next : list.first) = own.next;
-  (own.next != nullptr ? hook(*own.next).previous : list.last) = own.previous;
-  if (list.first == nullptr) occupied_ &= ~(1ULL << own.place);
-  own = {};
 }
 
 void ReadySet::put_far(std::size_t place, Far far) {

@@ -21,8 +21,23 @@ class ReadySet {
  public:
   explicit ReadySet(ReadyKind kind) : kind_(kind) {}
 
-  void insert(Group& group);
-  void erase(Group& group);
+  void insert(Group& group) {
+    const std::int64_t bucket = bucket_of(group.served);
+    if (size_++ == 0) base_ = bucket;
+    if (bucket >= base_ && bucket < base_ + kBuckets) {
+      insert_near(group, bucket);
+    } else {
+      insert_far(group);
+    }
+  }
+  void erase(Group& group) {
+    --size_;
+    if (hook(group).place < kBuckets) {
+      erase_near(group);
+    } else {
+      erase_far(group);
+    }
+  }
   [[nodiscard]] bool contains(const Group& group) const { return hook(group).place >= 0; }
   void update(Group& group) {
     erase(group);
@@ -30,7 +45,12 @@ class ReadySet {
   }
 
   /// The least served group, or null.
-  Group* min();
+  Group* min() {
+    if (size_ == 0) return nullptr;
+    Group* first = buckets_[index(base_)].first;
+    const bool found = heap_.empty() && first != nullptr && bucket_of(first->served) <= base_;
+    return found ? first : search();
+  }
   [[nodiscard]] bool empty() const { return size_ == 0; }
   [[nodiscard]] std::size_t size() const { return size_; }
 
@@ -62,10 +82,25 @@ class ReadySet {
   ReadyHook& hook(Group& group) const { return group.hooks[kind_]; }
   [[nodiscard]] const ReadyHook& hook(const Group& group) const { return group.hooks[kind_]; }
   static std::size_t index(std::int64_t bucket) { return static_cast<std::size_t>(bucket) % kBuckets; }
-  static std::int64_t bucket_of(double served) { return static_cast<std::int64_t>(served / kWidth); }
+  static std::int64_t bucket_of(double served) { return static_cast<std::int64_t>(served * (1 / kWidth)); }
 
-  void insert_near(Group& group, std::int64_t bucket);
-  void erase_near(Group& group);
+  void insert_near(Group& group, std::int64_t bucket) {
+    const std::size_t place = index(bucket);
+    Bucket& list = buckets_[place];
+    hook(group) = {.previous = list.last, .next = nullptr, .place = static_cast<std::int32_t>(place)};
+    (list.last != nullptr ? hook(*list.last).next : list.first) = &group;
+    list.last = &group;
+    occupied_ |= 1ULL << place;
+  }
+  void erase_near(Group& group) {
+    ReadyHook& own = hook(group);
+    Bucket& list = buckets_[static_cast<std::size_t>(own.place)];
+    (own.previous != nullptr ? hook(*own.previous).next : list.first) = own.next;
+    (own.next != nullptr ? hook(*own.next).previous : list.last) = own.previous;
+    if (list.first == nullptr) occupied_ &= ~(1ULL << own.place);
+    own.place = -1;
+  }
+  Group* search();
   void insert_far(Group& group);
   void erase_far(Group& group);
   void settle_far(std::size_t place);

@@ -38,17 +38,18 @@ struct Actions {
     let_go.swap(other.let_go);
     admit.swap(other.admit);
     released.swap(other.released);
-    std::swap(forgotten, other.forgotten);
+    forgotten.swap(other.forgotten);
     std::swap(wake, other.wake);
     return *this;
   }
   ~Actions() {
-    while (TaskRecord* record = forgotten.pop_front()) record->unref();
+    for (TaskRecord* record : forgotten) record->unref();
   }
 
   struct Settlement {
-    TaskRef record;  ///< Claimed already: write `error`, publish, drop the body if it never began.
+    TaskRef record;  ///< Claimed already: write `error`, publish, drop the body if it never ran.
     Error error;
+    bool ran = false;
   };
   std::vector<Settlement> settle;
   std::vector<TaskRef> stop;    ///< Ask their bodies to stop.
@@ -58,14 +59,15 @@ struct Actions {
 
   // References that the scheduler no longer needs.
   std::vector<TaskRef> released;
-  IntrusiveList<TaskRecord> forgotten;
+  std::vector<TaskRecord*> forgotten;
 
   /// Adds what another one asks for; its `wake` has been seen to.
   void append(Actions other) {
     std::ranges::move(other.settle, std::back_inserter(settle));
     std::ranges::move(other.stop, std::back_inserter(stop));
     std::ranges::move(other.released, std::back_inserter(released));
-    while (TaskRecord* record = other.forgotten.pop_front()) forgotten.push_back(*record);
+    forgotten.insert(forgotten.end(), other.forgotten.begin(), other.forgotten.end());
+    other.forgotten.clear();
   }
 
   [[nodiscard]] bool empty() const {
@@ -148,6 +150,15 @@ class Scheduler {
   /// or one less.
   void remove_idle_worker() { --idle_workers_; }
   [[nodiscard]] std::uint32_t idle_workers() const { return idle_workers_; }
+  /// The driver does not follow a wake: a worker that comes back soon will do.
+  void take_back_wake() {
+    ++idle_workers_;
+    wake_pending_ = false;
+  }
+  /// How long one worker would be busy with what waits, roughly.
+  [[nodiscard]] Duration backlog() const {
+    return Duration(static_cast<std::int64_t>(static_cast<double>(waiting_) * mean_ns_));
+  }
   /// Whether some group's overflow policy blocks submitters.
   [[nodiscard]] bool may_block_submitters() const { return may_block_submitters_; }
   /// Whether there is something that a worker could take.
@@ -231,19 +242,26 @@ class Scheduler {
   static TaskList& queue_of(Group& group, const TaskRecord& record);
   void remove_waiting(TaskRecord& record);
   void admit_from_door(Group& group);
-  void settle(TaskRecord& record, Error error);
+  void settle(TaskRecord& record, Error error, bool ran);
   void settle_and_forget(TaskRecord& record, Error error);
   void forget(TaskRecord& record);
 
   // scheduler_run.h
+  struct Used {
+    Duration time{0};
+    std::uint32_t tasks = 0;
+  };
   [[nodiscard]] bool layer1_free() const { return global_running_ < global_limit_; }
   [[nodiscard]] bool parked_room() const { return parked_ < max_parked_; }
   [[nodiscard]] bool may_start(const Group& group) const;
   [[nodiscard]] bool may_start_unawaited(const Group& group, bool has_place) const;
   void refresh(Group& group);
+  void refresh_plain(Group& group);
+  void note_plain(Group& group);
   void wake_if_needed();
   Group* pick(bool has_global, ReadyKind& kind);
   bool take_from(Group& group, Turn& turn, std::uint32_t share, double& budget_ns);
+  bool take_plain(Group& group, Turn& turn, std::uint32_t share, double& budget_ns);
   TaskRecord* choose(Group& group, bool has_permit, bool has_place) const;
   Turn::Segment& open_segment(Group& group, Turn& turn);
   void start(TaskRecord& record, Turn::Segment& segment, Turn& turn);
@@ -251,13 +269,10 @@ class Scheduler {
   void hand_out(Turn& turn);
   void give_back_rest(Turn& turn);
   void give_back_rest_of(const Group& group);
+  bool take_out_of_turn(TaskRecord& record);
   void undo_start(TaskRecord& record, const Turn& turn);
   void wind_up(Turn& turn, TaskRecord* stays);
-  struct Used {
-    Duration time{0};
-    std::uint32_t tasks = 0;
-    bool passed_over = false;  ///< Some had been cancelled after they were taken.
-  };
+  void end_plain_task(Turn& turn, Turn::Segment& segment, double rate, Used& all);
   Used end_tasks(Turn& turn, const Turn::Segment& segment, const TaskRecord* stays);
   void complete(TaskRecord& record, Duration thread_time);
   TaskRecord& leave_turn(Turn& turn);
@@ -350,6 +365,7 @@ class Scheduler {
   // Share.
   std::array<ReadySet, kReadyKinds> ready_{ReadySet(kReadyToContinue), ReadySet(kReadyUrgent), ReadySet(kReadyNormal)};
   double bound_rate_;
+  double mean_ns_ = static_cast<double>(Turn::kLength.count());  // Moving average of a task's thread time, whatever its group.
   double level_ = 0;
   std::uint32_t active_ = 0;  // Groups that are ready or charged.
   double ready_weight_ = 0;   // The weights of those that are ready.

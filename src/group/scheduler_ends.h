@@ -79,26 +79,18 @@ template <class Faults>
 void Scheduler<Faults>::cancel_waiting(Group& group, const std::string& reason) {
   const auto cancel_list = [&](TaskList& list) {
     while (TaskRecord* record = list.front()) {
-      if (record->try_claim_unbegun(TaskStatus::kCancelled)) {
+      if (record->try_claim(TaskStatus::kCancelled)) {
         settle_and_forget(*record, {ErrorCode::kCancelled, reason, {}});
       } else {
         COHORT_ASSERT(false, "a task that waits has not begun");
       }
     }
   };
+  give_back_rest_of(group);
   cancel_list(group.dependents);
   cancel_list(group.door);
   cancel_list(group.awaited);
   for (TaskList& queue : group.queues) cancel_list(queue);
-  for (Turn* turn = turns_.front(); turn != nullptr; turn = IntrusiveList<Turn>::next(*turn)) {
-    // From the first: a worker may have come to an entry and not begun it yet.
-    for (std::uint32_t i = 0; i < turn->count; ++i) {
-      TaskRecord& record = *turn->tasks[i];
-      if (record.group == &group && record.try_claim_unbegun(TaskStatus::kCancelled)) {
-        settle(record, {ErrorCode::kCancelled, reason, {}});
-      }
-    }
-  }
 }
 
 template <class Faults>
@@ -112,7 +104,7 @@ void Scheduler<Faults>::stop_running(Group& group) {
   for (Turn* turn = turns_.front(); turn != nullptr; turn = IntrusiveList<Turn>::next(*turn)) {
     for (std::uint32_t i = 0; i < turn->count; ++i) {
       TaskRecord& record = *turn->tasks[i];
-      if (record.group == &group && record.has_begun()) stop(record);
+      if (record.group == &group) stop(record);  // All that is left in turns has begun.
     }
   }
 }

@@ -54,6 +54,37 @@ void Scheduler<Faults>::refresh(Group& group) {
                                                : bound_of(group, !group.awaited.empty());
   if (bound != group.bound) note_bound(group, bound);
   if (group.present == 0) note_idle(group);
+  note_plain(group);
+}
+
+template <class Faults>
+void Scheduler<Faults>::note_plain(Group& group) {
+  group.plain = !group.paused && !group.pace && group.drains == 0 && group.following == 0 && group.parked == 0 &&
+                group.suspended == 0 && group.overrunning == 0 && group.own == group.running && group.awaited.empty() &&
+                group.resumed.empty() && group.continuing.empty() && group.door.empty();
+  group.width = std::min({group.limits->max_concurrency, group.limits->max_in_flight, threads_for_one_group_});
+}
+
+// The same for a plain group of which only `waiting`, `running` and `present` have changed.
+template <class Faults>
+inline void Scheduler<Faults>::refresh_plain(Group& group) {
+  ReadySet& set = ready_[kReadyNormal];
+  const bool wanted = group.waiting != 0 && group.running < group.width;
+  if (group.waiting == 0) group.keeps_place = false;
+  if (wanted != set.contains(group)) {
+    if (wanted) {
+      on_ready(group);
+      set.insert(group);
+    } else {
+      set.erase(group);
+      on_unready(group);
+    }
+  }
+  const Bound bound = group.waiting == 0 ? Bound::kNothing
+                      : wanted           ? Bound::kWorkers
+                                         : bound_of(group, false);
+  if (bound != group.bound) note_bound(group, bound);
+  if (group.present == 0) note_idle(group);
 }
 
 template <class Faults>
@@ -83,6 +114,13 @@ Group* Scheduler<Faults>::pick(bool has_global, ReadyKind& kind) {
   const std::uint32_t seen = Faults::kStaleGlobalCheck ? global_seen_ : global_running_;
   const bool layer1 = has_global || seen < global_limit_;
   const std::array<bool, kReadyKinds> allowed = {true, layer1, layer1 && parked_room()};
+  if (ready_[kReadyToContinue].empty() && ready_[kReadyUrgent].empty()) {
+    Group* group = allowed[kReadyNormal] ? ready_[kReadyNormal].min() : nullptr;
+    if (group == nullptr || group->suspended == 0) {
+      kind = kReadyNormal;
+      return group;
+    }
+  }
   Group* best = nullptr;
   for (std::size_t each = 0; each < kReadyKinds; ++each) {
     if (!allowed[each] || ready_[each].empty()) continue;
@@ -179,6 +217,7 @@ inline bool wants_own_turn(const TaskRecord& record) {
 // workers.
 template <class Faults>
 bool Scheduler<Faults>::take_from(Group& group, Turn& turn, std::uint32_t share, double& budget_ns) {
+  if (group.plain && group.last_take != takes_ && take_plain(group, turn, share, budget_ns)) return true;
   Turn::Segment* segment = turn.empty() ? nullptr : &turn.segments[turn.segment_count - 1];
   if (group.last_take == takes_ && segment != nullptr && segment->group != &group) return false;
   if (segment != nullptr && segment->group != &group) segment = nullptr;
@@ -214,6 +253,43 @@ bool Scheduler<Faults>::take_from(Group& group, Turn& turn, std::uint32_t share,
   return !alone;
 }
 
+// The same for a plain group that has nothing in the turn yet. False, and nothing done, if its first task is not plain.
+template <class Faults>
+bool Scheduler<Faults>::take_plain(Group& group, Turn& turn, std::uint32_t share, double& budget_ns) {
+  TaskList* queue = group.queues.data();
+  while (queue->empty()) ++queue;
+  TaskRecord* record = queue->front();
+  if (record->extras_if_any() != nullptr) return false;
+  const double each_ns = expected_ns(group);
+  Turn::Segment& segment = open_segment(group, turn);
+  segment.in_flight = true;
+  ++group.own;
+  const std::uint32_t most = std::min(share, Turn::kMaxTasks - turn.count);
+  do {
+    queue->erase(*record);
+    record->phase = Phase::kTaken;
+    record->own_account = true;
+    group.counters.queue_time += now_ - record->submitted_at;
+    turn.tasks[turn.count++] = record;
+    ++segment.count;
+    budget_ns -= each_ns;
+    record = queue->front();
+  } while (record != nullptr && segment.count < most && budget_ns > 0 && record->extras_if_any() == nullptr);
+  group.counters.started += segment.count;
+  group.waiting -= segment.count;
+  waiting_ -= segment.count;
+  group.urgent_in_a_row = 0;
+  segment.each_ns = each_ns * charge_rate();
+  segment.charged_ns = segment.each_ns * segment.count;
+  charge(group, segment.charged_ns);
+  group.last_take = takes_;
+  group.last_turn = &turn;
+  group.last_end = turn.count;
+  refresh_plain(group);
+  if (ready_[kReadyNormal].contains(group)) ready_[kReadyNormal].update(group);
+  return true;
+}
+
 // The one place where permits are taken for a start: all layers or, since the caller has checked them all, none.
 template <class Faults>
 Turn::Segment& Scheduler<Faults>::open_segment(Group& group, Turn& turn) {
@@ -239,7 +315,7 @@ void Scheduler<Faults>::start(TaskRecord& record, Turn::Segment& segment, Turn& 
   Group& group = *segment.group;
   remove_waiting(record);
   record.phase = Phase::kTaken;
-  record.turn = &turn;
+  if (record.timed) record.extras().turn = &turn;
   record.own_account = !record.awaited;
   if (record.own_account && !segment.in_flight) {
     segment.in_flight = true;
@@ -280,7 +356,7 @@ void Scheduler<Faults>::go_on(TaskRecord& record, Turn& turn) {
   }
   segment.in_flight = record.own_account;
   record.phase = Phase::kTaken;
-  record.turn = &turn;
+  if (record.timed) record.extras().turn = &turn;
   refresh(group);
 }
 
@@ -315,11 +391,7 @@ void Scheduler<Faults>::give_back_rest(Turn& turn) {
     charge(group, -segment.each_ns);
     --segment.count;
     undo_start(record, turn);
-    if (record.is_claimed()) {
-      forget(record);  // Cancelled after it was taken.
-    } else {
-      enqueue_again(group, record);
-    }
+    enqueue_again(group, record);
     const bool emptied = segment.count == 0;
     if (emptied) {
       release_segment(segment);
@@ -329,7 +401,10 @@ void Scheduler<Faults>::give_back_rest(Turn& turn) {
     if (group.last_turn == &turn) group.last_turn = nullptr;
     if (emptied) end_charging(group);
   }
-  if (kept == 0) return;
+  if (kept == 0) {
+    release_global(turn.global);
+    return;
+  }
   // The current task alone is left of its group: a place in layer 2 that others had needed is free.
   Turn::Segment& current = turn.segments[turn.segment_count - 1];
   if (!turn.tasks[kept - 1]->own_account) release_place(*current.group, current.in_flight);
@@ -344,6 +419,20 @@ void Scheduler<Faults>::undo_start(TaskRecord& record, const Turn& turn) {
   group.counters.queue_time -= turn.taken_at - record.submitted_at;
   if (group.pace) group.pace->bucket.put_back(now_);
   record.own_account = false;
+}
+
+// For a task that was taken: true when it had not begun, and waits again.
+template <class Faults>
+bool Scheduler<Faults>::take_out_of_turn(TaskRecord& record) {
+  if (record.phase != Phase::kTaken || record.has_begun()) return false;
+  for (Turn* turn = turns_.front(); turn != nullptr; turn = IntrusiveList<Turn>::next(*turn)) {
+    const auto end = turn->tasks.begin() + turn->count;
+    if (std::find(turn->tasks.begin(), end, &record) == end) continue;
+    give_back_rest(*turn);
+    if (Faults::kKeepPermitOfCancelled && record.phase == Phase::kWaiting) ++record.group->running;
+    break;
+  }
+  return record.phase == Phase::kWaiting;
 }
 
 template <class Faults>
@@ -370,26 +459,53 @@ template <class Faults>
 void Scheduler<Faults>::wind_up(Turn& turn, TaskRecord* stays) {
   const double rate = turn_rate(turn);
   if (std::exchange(turn.out, false)) turns_.erase(turn);  // First, so that nobody charges it any more.
+  Used all;
+  actions_.forgotten.reserve(actions_.forgotten.size() + turn.count);
   for (std::uint32_t s = 0; s < turn.segment_count; ++s) {
     Turn::Segment& segment = turn.segments[s];
     Group& group = *segment.group;
+    if (stays == nullptr && group.plain && segment.count == 1 && segment.in_flight && !turn.goes_on) {
+      end_plain_task(turn, segment, rate, all);
+      continue;
+    }
     const Used used = end_tasks(turn, segment, stays);
     charge(group, static_cast<double>(used.time.count()) * rate - segment.charged_ns);
     learn(group, used.time, used.tasks);
+    all.time += used.time;
+    all.tasks += used.tasks;
     if (stays != nullptr && stays->group == &group) {
       stays->holds_concurrency = std::exchange(segment.concurrency, false);
       if (stays->own_account) segment.in_flight = false;
     }
-    if (!(Faults::kKeepPermitOfCancelled && used.passed_over)) release_segment(segment);
+    release_segment(segment);
     if (group.last_turn == &turn) group.last_turn = nullptr;
     // In this order: a group that can run on goes straight from being charged to being ready, and keeps its place.
     refresh(group);
     end_charging(group);
   }
+  if (all.tasks != 0) mean_ns_ += (static_cast<double>(all.time.count()) / all.tasks - mean_ns_) / 8;
   if (stays != nullptr) stays->holds_global = std::exchange(turn.global, false);
   release_global(turn.global);
   turn.reset();
   level_is_fresh_ = false;
+}
+
+// The same for the one task that a plain group had in a turn.
+template <class Faults>
+inline void Scheduler<Faults>::end_plain_task(Turn& turn, Turn::Segment& segment, double rate, Used& all) {
+  Group& group = *segment.group;
+  TaskRecord& record = *turn.tasks[segment.first];
+  const Duration spent = (turn.count == 1 ? now_ : record.ended_at) - record.started_at;
+  all.time += spent;
+  ++all.tasks;
+  charge(group, static_cast<double>(spent.count()) * rate - segment.charged_ns);
+  learn(group, spent, 1);
+  complete(record, spent);
+  --group.running;
+  --group.own;
+  if (group.last_turn == &turn) group.last_turn = nullptr;
+  refresh_plain(group);
+  end_charging(group);
 }
 
 // Completes and forgets a segment's tasks, all but `stays`, and says what they used.
@@ -398,12 +514,6 @@ auto Scheduler<Faults>::end_tasks(Turn& turn, const Turn::Segment& segment, cons
   Used used;
   for (std::uint32_t i = segment.first; i < segment.first + segment.count; ++i) {
     TaskRecord& record = *turn.tasks[i];
-    if (!record.has_begun()) {
-      used.passed_over = true;
-      undo_start(record, turn);
-      forget(record);
-      continue;
-    }
     const Time started = turn.goes_on ? turn.taken_at : record.started_at;
     const bool is_current = turn.count == 1 || &record == stays;
     const Duration spent = (is_current ? now_ : record.ended_at) - started;
@@ -438,7 +548,6 @@ template <class Faults>
 TaskRecord& Scheduler<Faults>::leave_turn(Turn& turn) {
   give_back_rest(turn);
   TaskRecord& record = *turn.tasks[turn.count - 1];
-  record.turn = nullptr;
   wind_up(turn, &record);
   return record;
 }

@@ -165,6 +165,8 @@ class Storm {
     if (random_.chance(0.15)) limits.queue_timeout = std::chrono::milliseconds(some(10));
     if (random_.chance(0.15)) limits.run_timeout = std::chrono::milliseconds(some(10));
     if (random_.chance(0.05)) limits.deadline = now_ + std::chrono::milliseconds(some(20));
+    task->timed = limits.run_timeout || limits.deadline;
+    task->add_executors_reference();
     task->home = reinterpret_cast<ExecutorHome*>(this);  // Only compared, never called.
     tasks_.push_back(task);
     return task;
@@ -186,6 +188,7 @@ class Storm {
     if (before == nullptr) return;
     Ref<StormTask> task = make_task(before->in_group);
     task->extras().options = {};
+    task->timed = false;
     task->where = Where::kWaiting;
     scheduler_.follow(*task, *before, Scheduler<Faults>::Origin::kOutside, now_);
     apply();
@@ -371,8 +374,7 @@ class Storm {
   void end_body(StormTask& task) {
     const TaskStatus status = random_.chance(0.8) ? TaskStatus::kSuccess : TaskStatus::kFailed;
     task.where = Where::kGone;
-    task.claimed_by_body = task.try_claim(status);
-    if (!task.claimed_by_body) return;
+    if (!task.claim_by_body(status)) return;
     settled(task);
     task.publish(now_);
   }
@@ -398,7 +400,7 @@ class Storm {
         settled(task);
         if (task.is_done()) continue;  // Settled twice: the model has noticed.
         if (!task.started) task.where = Where::kGone;
-        task.error = std::make_unique<Error>(std::move(each.error));
+        task.set_error(std::move(each.error));
         task.publish(now_);
       }
       for (const TaskRef& each : actions.admit) static_cast<StormTask&>(*each).order = ++order_;

@@ -60,6 +60,7 @@ int starts_before_busy_is_next() {
   const auto submit = [&](int group) {
     tasks.push_back(Ref<StormTask>::adopt(new StormTask(static_cast<int>(tasks.size()), group)));
     tasks.back()->home = reinterpret_cast<ExecutorHome*>(&tasks);
+    tasks.back()->add_executors_reference();
     scheduler.submit(*tasks.back(), Scheduler<Faults>::Origin::kOutside, Scheduler<Faults>::FullQueue::kAsGroupSays, now);
   };
   Turn turn;
@@ -68,7 +69,7 @@ int starts_before_busy_is_next() {
     auto* task = static_cast<StormTask*>(turn.begin(now));
     const int group = task->in_group;
     now += std::chrono::milliseconds(1);
-    task->claimed_by_body = task->try_claim(TaskStatus::kSuccess);
+    task->claim_by_body(TaskStatus::kSuccess);
     task->publish(now);
     scheduler.finish(turn, now);
     return group;

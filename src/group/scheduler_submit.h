@@ -33,7 +33,6 @@ template <class Faults>
 void Scheduler<Faults>::submit(TaskRecord& record, Origin origin, FullQueue full, Time now) {
   EventScope event(*this, now);
   record.submitted_at = now;
-  record.ref();
   take_in(record, origin, full);
 }
 
@@ -45,16 +44,19 @@ void Scheduler<Faults>::submit_all(std::span<const Submitted> all, Time now) {
 
 template <class Faults>
 void Scheduler<Faults>::take_in(TaskRecord& record, Origin origin, FullQueue full) {
-  if (refuse(record, origin)) return;
-  Group& group = find_or_create(record.label().key(), record.label().key_hash());
-  ++group.counters.submitted;
-  if (group.has_unawaited() && record.extras_if_any() == nullptr && group.drains == 0 && group.door.empty() &&
-      group.waiting + group.following < group.limits->max_waiting) {
-    // Others wait before it, so it changes nothing but the length of the queue.
-    adopt(group, record);
-    enqueue(group, record);
+  const TaskLabel& label = record.label();
+  Group* known = groups_.find(label.key(), label.key_hash());
+  if (known != nullptr && known->plain && record.extras_if_any() == nullptr && !closed_ &&
+      label.id().size() <= TaskLabel::kMaxIdBytes && known->waiting < known->limits->max_waiting) {
+    ++known->counters.submitted;
+    adopt(*known, record);
+    enqueue(*known, record);
+    refresh_plain(*known);
     return;
   }
+  if (refuse(record, origin)) return;
+  Group& group = known != nullptr ? *known : find_or_create(label.key(), label.key_hash());
+  ++group.counters.submitted;
   if (has_run_out(record)) {
     reject(record, &group, TaskStatus::kTimedOutQueued,
            {ErrorCode::kTimedOut, "the time of task '" + record.task_id() + "' had run out when it was submitted", {}});
@@ -116,7 +118,7 @@ bool Scheduler<Faults>::refuse(TaskRecord& record, Origin origin) {
 // For a record that has not been adopted.
 template <class Faults>
 void Scheduler<Faults>::reject(TaskRecord& record, Group* group, TaskStatus status, Error error) {
-  actions_.forgotten.push_back(record);
+  actions_.forgotten.push_back(&record);
   if (!record.try_claim(status)) return;
   TaskCounters& counters = group != nullptr ? group->counters : evicted_;
   ++counters.settled[static_cast<std::size_t>(status)];
@@ -154,11 +156,12 @@ bool Scheduler<Faults>::discard_for(Group& group, TaskRecord& record) {
     if (oldest == nullptr) continue;
     if (static_cast<int>(record.priority) > priority) return false;
     remove_waiting(*oldest);
-    if (oldest->try_claim_unbegun(TaskStatus::kRejected)) {
+    if (oldest->try_claim(TaskStatus::kRejected)) {
       settle(*oldest, {ErrorCode::kRejected,
                        "discarded for a newer task: group '" + group.key + "' has max_waiting " +
                            std::to_string(group.limits->max_waiting) + " and keeps the newest",
-                       {}});
+                       {}},
+             false);
     }
     forget(*oldest);
     return true;
@@ -185,7 +188,6 @@ void Scheduler<Faults>::enqueue(Group& group, TaskRecord& record) {
 template <class Faults>
 void Scheduler<Faults>::enqueue_again(Group& group, TaskRecord& record) {
   record.phase = Phase::kWaiting;
-  record.turn = nullptr;
   ++group.waiting;
   ++waiting_;
   TaskList& queue = queue_of(group, record);
@@ -223,7 +225,6 @@ template <class Faults>
 void Scheduler<Faults>::follow(TaskRecord& record, TaskRecord& predecessor, Origin origin, Time now) {
   EventScope event(*this, now);
   record.submitted_at = now;
-  record.ref();
   if (refuse(record, origin)) return;
   Group& group = find_or_create(record.label().key(), record.label().key_hash());
   ++group.counters.submitted;
@@ -268,24 +269,20 @@ void Scheduler<Faults>::cancel(TaskRecord& record, Time now) {
     case Phase::kAtDoor:
     case Phase::kWaiting: break;
     default:
-      // In a turn, not begun: the turn will pass it over.
-      if (record.try_claim_unbegun(TaskStatus::kCancelled)) {
-        settle(record, {ErrorCode::kCancelled, "cancelled while it waited", {}});
-      } else if (!record.is_claimed()) {
-        actions_.stop.emplace_back(record);
-      }
+      if (take_out_of_turn(record)) break;
+      if (!record.is_claimed()) actions_.stop.emplace_back(record);
       return;
   }
-  if (!record.try_claim_unbegun(TaskStatus::kCancelled)) return;
+  if (!record.try_claim(TaskStatus::kCancelled)) return;
   Group& group = *record.group;
   settle_and_forget(record, {ErrorCode::kCancelled, "cancelled while it waited", {}});
   refresh(group);
 }
 
 template <class Faults>
-void Scheduler<Faults>::settle(TaskRecord& record, Error error) {
+void Scheduler<Faults>::settle(TaskRecord& record, Error error, bool ran) {
   ++record.group->counters.settled[static_cast<std::size_t>(record.status())];
-  actions_.settle.push_back({TaskRef(record), std::move(error)});
+  actions_.settle.push_back({TaskRef(record), std::move(error), ran});
 }
 
 // For a claimed record that has not been taken: leaves its list too.
@@ -301,7 +298,7 @@ void Scheduler<Faults>::settle_and_forget(TaskRecord& record, Error error) {
     case Phase::kWaiting: remove_waiting(record); break;
     default: COHORT_ASSERT(false, "only a task that waits can end without having been taken");
   }
-  settle(record, std::move(error));
+  settle(record, std::move(error), false);
   forget(record);
 }
 
@@ -312,11 +309,10 @@ void Scheduler<Faults>::forget(TaskRecord& record) {
     actions_.released.push_back(std::exchange(extras->predecessor, TaskRef()));
   }
   record.phase = Phase::kForgotten;
-  record.turn = nullptr;
   --record.group->present;
   --present_;
   record.group = nullptr;
-  actions_.forgotten.push_back(record);
+  actions_.forgotten.push_back(&record);
 }
 
 }  // namespace cohort::internal

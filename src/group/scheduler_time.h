@@ -75,17 +75,13 @@ void Scheduler<Faults>::on_wake(TaskRecord& record) {
 template <class Faults>
 void Scheduler<Faults>::on_limit(TaskRecord& record) {
   Group& group = *record.group;
-  const bool waits = record.phase == Phase::kWaiting || record.phase == Phase::kAtDoor;
-  if (record.try_claim_unbegun(TaskStatus::kTimedOutQueued)) {
+  const bool waits = record.phase == Phase::kWaiting || record.phase == Phase::kAtDoor || take_out_of_turn(record);
+  if (waits && record.try_claim(TaskStatus::kTimedOutQueued)) {
     Error error{
         ErrorCode::kTimedOut,
         "task '" + record.task_id() + "' of group '" + group.key + "' was still waiting when its time ran out",
         {}};
-    if (waits) {
-      settle_and_forget(record, std::move(error));
-    } else {
-      settle(record, std::move(error));  // In a turn, not begun: it will be passed over.
-    }
+    settle_and_forget(record, std::move(error));
   } else if (!waits) {
     on_run_limit(record);
   }
@@ -100,7 +96,8 @@ void Scheduler<Faults>::on_run_limit(TaskRecord& record) {
   settle(record, {ErrorCode::kTimedOut,
                   "task '" + record.task_id() + "' of group '" + record.group->key +
                       "' was still running when its time ran out; its body has been asked to stop",
-                  {}});
+                  {}},
+         true);
   if (!won) return;
   actions_.stop.emplace_back(record);
   strip_permits(record);
@@ -111,7 +108,7 @@ template <class Faults>
 void Scheduler<Faults>::strip_permits(TaskRecord& record) {
   Group& group = *record.group;
   if (record.phase == Phase::kTaken) {
-    Turn& turn = *record.turn;  // Its own: see wants_own_turn.
+    Turn& turn = *record.extras().turn;  // Its own: see wants_own_turn.
     release_concurrency(group, turn.segments[0].concurrency);
     release_place(group, turn.segments[0].in_flight);
     release_global(turn.global);

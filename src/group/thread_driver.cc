@@ -13,6 +13,7 @@ namespace cohort::internal {
 namespace {
 
 constexpr std::uint32_t kTakenInAtOnce = 256;
+const Duration kWorthWaking = std::chrono::microseconds(getenv("WW") ? atoi(getenv("WW")) : 100);
 constexpr Duration kSpin = std::chrono::microseconds(20);
 constexpr Duration kLookEvery = std::chrono::milliseconds(1);
 constexpr Duration kLongTask = std::chrono::microseconds(500);
@@ -113,7 +114,6 @@ void ThreadDriver::submit(TaskRecord& record, bool paced) {
   if (may_block_submitters_.load(std::memory_order_relaxed) && origin == Scheduler<>::Origin::kOutside && !paced) {
     return submit_or_wait(record);
   }
-  record.ref();
   const std::uintptr_t note = static_cast<std::uintptr_t>(origin) | (paced ? 4U : 0U);
   bool was_full = false;
   inbox_.put(record, note, [&](auto has_room) {
@@ -201,7 +201,13 @@ void ThreadDriver::follow_up(Chores& chores, Time now) {
 
   Actions actions = scheduler_.take_actions();
   for (const TaskRef& record : actions.let_go) call(*parked_.at(record.get()), chores);
-  for (; actions.wake > 0; --actions.wake) wake_one(chores);
+  for (; actions.wake > 0; --actions.wake) {
+    if (is_worth_waking()) {
+      wake_one(chores);
+    } else {
+      scheduler_.take_back_wake();
+    }
+  }
   if (chores.actions.empty()) {
     chores.actions = std::move(actions);
   } else if (!actions.empty()) {
@@ -222,6 +228,11 @@ bool ThreadDriver::stop_attending() {
   if (attended == attended_.load(std::memory_order_relaxed)) return false;
   attended_.store(attended, std::memory_order_seq_cst);
   return !attended;
+}
+
+// Not for a little work when a worker comes back soon: the wake-up would take longer.
+bool ThreadDriver::is_worth_waking() const {
+  return batches_ == 0 || spinning_ != 0 || scheduler_.backlog() > kWorthWaking;
 }
 
 // Gives a slot to a thread: to one that spins, to the one that rested last, or to a new one.
@@ -258,8 +269,8 @@ void ThreadDriver::perform(Chores& chores) {
 
 void ThreadDriver::settle(Actions::Settlement& settlement) {
   TaskRecord& record = *settlement.record;
-  record.error = std::make_unique<Error>(std::move(settlement.error));
-  if (!record.has_begun()) record.drop_body();
+  record.set_error(std::move(settlement.error));
+  if (!settlement.ran) record.drop_body();
   const Time now = clock_.now();
   if (listener_) tell(TaskEvent::Kind::kSettled, record, now, record.status());
   record.publish(now);
@@ -582,7 +593,7 @@ bool ThreadDriver::run_body(TaskRecord& record, Runner& runner, Time& now) {
   }
   now = clock_.now();
   if (record.claimed_by_body) {
-    if (listener_) tell(TaskEvent::Kind::kSettled, record, now, record.status());
+    if (listener_) tell(TaskEvent::Kind::kSettled, record, now, record.claimed_status());
     record.publish(now);
   }
   if (!record.let_go) return true;

@@ -128,6 +128,7 @@ class ThreadDriver {
   void make_room(HasRoom has_room) COHORT_EXCLUDES(mutex_);
   void follow_up(Chores& chores, Time now) COHORT_REQUIRES(mutex_);
   void call(Runner& runner, Chores& chores) COHORT_REQUIRES(mutex_);
+  [[nodiscard]] bool is_worth_waking() const COHORT_REQUIRES(mutex_);
   void wake_one(Chores& chores) COHORT_REQUIRES(mutex_);
   [[nodiscard]] bool stop_attending() COHORT_REQUIRES(mutex_);
   void perform(Chores& chores) COHORT_EXCLUDES(mutex_);

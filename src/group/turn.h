@@ -17,7 +17,7 @@ namespace cohort::internal {
 ///
 /// 1. `cursor_` holds the next entry and the end in one word; begin() moves the next, take_back() the end, both by
 ///    compare-and-swap. So an entry is either begun by the worker or taken back by the scheduler, never both.
-/// 2. An entry that was cancelled after it was taken is passed over by begin(), because its record is claimed.
+/// 2. So a task in a turn that is to end without having run is taken back first, and then waits like any other.
 ///
 /// Thread-safety: begin() is the worker's; all else is the scheduler's, under its lock.
 struct Turn : ListLinks<Turn> {
@@ -43,14 +43,13 @@ struct Turn : ListLinks<Turn> {
       if (!cursor_.compare_exchange_weak(cursor, cursor + 1, std::memory_order_acq_rel)) continue;
       TaskRecord* record = tasks[next];
       if (goes_on) return record;
-      record->started_at = now;
-      if (!record->try_begin()) continue;
+      record->begin(now);
       current_started.store(now.time_since_epoch().count(), std::memory_order_relaxed);
       return record;
     }
   }
 
-  /// How many have been begun or passed over.
+  /// How many have been begun.
   [[nodiscard]] std::uint32_t begun() const {
     return static_cast<std::uint32_t>(cursor_.load(std::memory_order_acquire));
   }

@@ -8,8 +8,6 @@
 namespace cohort::internal {
 namespace {
 
-thread_local TaskRecord* current = nullptr;
-
 // A waiter list is touched only when somebody awaits, so all records share a few locks. A stripe is held for a few
 // pointer writes and nothing is called under it.
 Mutex& stripe_of(const TaskRecord& record) {
@@ -23,33 +21,30 @@ Mutex& stripe_of(const TaskRecord& record) {
 TaskExtras::TaskExtras(TaskRecord& owner) : limit(owner, false), wake(owner, true) {}
 TaskExtras::~TaskExtras() = default;
 
-TaskRecord::~TaskRecord() = default;
+TaskRecord::~TaskRecord() { delete extras_.load(std::memory_order_relaxed); }
 
-TaskExtras& TaskRecord::extras() {
-  if (!extras_) extras_ = std::make_unique<TaskExtras>(*this);
-  return *extras_;
+TaskExtras& TaskRecord::make_extras() {
+  auto made = std::make_unique<TaskExtras>(*this);
+  TaskExtras* there = nullptr;
+  if (extras_.compare_exchange_strong(there, made.get(), std::memory_order_acq_rel)) return *made.release();
+  return *there;
 }
 
-bool TaskRecord::try_begin() {
-  std::uint32_t state = state_.load(std::memory_order_relaxed);
-  while ((state & kClaimed) == 0) {
-    if (state_.compare_exchange_weak(state, state | kBegun, std::memory_order_acq_rel)) return true;
-  }
-  return false;
+const Error* TaskRecord::error() const {
+  const TaskExtras* there = extras_if_any();
+  return there != nullptr ? there->error.get() : nullptr;
 }
 
-bool TaskRecord::claim(TaskStatus status, std::uint32_t unless) {
+void TaskRecord::set_error(Error error) { extras().error = std::make_unique<Error>(std::move(error)); }
+
+bool TaskRecord::try_claim(TaskStatus status) {
   std::uint32_t state = state_.load(std::memory_order_relaxed);
   const std::uint32_t claimed = kClaimed | (static_cast<std::uint32_t>(status) << kStatusShift);
-  while ((state & unless) == 0) {
+  while ((state & kClaimed) == 0) {
     if (state_.compare_exchange_weak(state, state | claimed, std::memory_order_acq_rel)) return true;
   }
   return false;
 }
-
-bool TaskRecord::try_claim(TaskStatus status) { return claim(status, kClaimed); }
-
-bool TaskRecord::try_claim_unbegun(TaskStatus status) { return claim(status, kClaimed | kBegun); }
 
 void TaskRecord::reclaim(TaskStatus status) {
   std::uint32_t state = state_.load(std::memory_order_relaxed);
@@ -61,15 +56,12 @@ void TaskRecord::reclaim(TaskStatus status) {
   }
 }
 
-void TaskRecord::publish(Time ended) {
-  ended_at = ended;
-  const std::uint32_t before = state_.fetch_or(kPublished, std::memory_order_acq_rel);
-  if ((before & kWaiters) == 0) return;
+void TaskRecord::notify_waiters() {
   for (;;) {
     Waiter* waiter = nullptr;
     {
       MutexLock lock(stripe_of(*this));
-      waiter = waiters_.pop_front();
+      waiter = extras().waiters.pop_front();
       if (waiter == nullptr) return;
       waiter->listed = false;
     }
@@ -80,10 +72,11 @@ void TaskRecord::publish(Time ended) {
 }
 
 bool TaskRecord::add_waiter(Waiter& waiter) {
+  IntrusiveList<Waiter>& list = extras().waiters;  // Made before publish may look for it.
   MutexLock lock(stripe_of(*this));
   if ((state_.fetch_or(kWaiters, std::memory_order_acq_rel) & kPublished) != 0) return false;
   waiter.listed = true;
-  waiters_.push_back(waiter);
+  list.push_back(waiter);
   return true;
 }
 
@@ -91,13 +84,8 @@ bool TaskRecord::remove_waiter(Waiter& waiter) {
   MutexLock lock(stripe_of(*this));
   if (!waiter.listed) return false;
   waiter.listed = false;
-  waiters_.erase(waiter);
+  extras().waiters.erase(waiter);
   return true;
 }
-
-TaskRecord* current_task() { return current; }
-
-CurrentTaskScope::CurrentTaskScope(TaskRecord* record) : outer_(current) { current = record; }
-CurrentTaskScope::~CurrentTaskScope() { current = outer_; }
 
 }  // namespace cohort::internal

@@ -28,15 +28,28 @@ TEST(TaskRecordTest, IsClaimedOnce) {
   EXPECT_EQ(record->ended_at, Time(Duration(5)));
 }
 
-TEST(TaskRecordTest, OnceBegunItCannotBeClaimedAsWaiting) {
-  auto begun = make_record();
-  EXPECT_TRUE(begun->try_begin());
-  EXPECT_FALSE(begun->try_claim_unbegun(TaskStatus::kCancelled));
-  EXPECT_TRUE(begun->try_claim(TaskStatus::kTimedOutRunning));
+TEST(TaskRecordTest, ABodyWithATimeLimitMayComeTooLate) {
+  auto late = make_record();
+  late->timed = true;
+  late->begin({});
+  EXPECT_TRUE(late->try_claim(TaskStatus::kTimedOutRunning));
+  EXPECT_FALSE(late->claim_by_body(TaskStatus::kSuccess));
+  EXPECT_EQ(late->status(), TaskStatus::kTimedOutRunning);
 
-  auto cancelled = make_record();
-  EXPECT_TRUE(cancelled->try_claim_unbegun(TaskStatus::kCancelled));
-  EXPECT_FALSE(cancelled->try_begin());
+  auto in_time = make_record();
+  in_time->timed = true;
+  EXPECT_TRUE(in_time->claim_by_body(TaskStatus::kFailed));
+  EXPECT_FALSE(in_time->try_claim(TaskStatus::kTimedOutRunning));
+  EXPECT_EQ(in_time->status(), TaskStatus::kFailed);
+}
+
+TEST(TaskRecordTest, ABodyWithoutOneTellsItsOutcomeWhenItIsPublished) {
+  auto record = make_record();
+  EXPECT_TRUE(record->claim_by_body(TaskStatus::kSuccess));
+  record->reclaim_by_body(TaskStatus::kFailed);
+  EXPECT_EQ(record->claimed_status(), TaskStatus::kFailed);
+  record->publish({});
+  EXPECT_EQ(record->status(), TaskStatus::kFailed);
 }
 
 TEST(AwaitStateTest, CallsBackOnceWhenEnoughAreDone) {
@@ -84,9 +97,7 @@ TEST(TaskRecordStressTest, ManyClaimOneWinsAndAllWaitersHear) {
       threads.emplace_back([&, t] {
         auto state = AwaitState::make(*record);
         state->arm([&] { ++heard; });
-        const bool claimed = t == 0 ? record->try_begin() && record->try_claim(TaskStatus::kSuccess)
-                                    : record->try_claim_unbegun(TaskStatus::kCancelled);
-        if (claimed) {
+        if (record->try_claim(t == 0 ? TaskStatus::kSuccess : TaskStatus::kTimedOutRunning)) {
           ++won;
           record->publish({});
         }

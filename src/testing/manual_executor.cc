@@ -202,8 +202,8 @@ class ManualExecutor::Driver {
     while (scheduler_.has_actions()) {
       Actions actions = scheduler_.take_actions();
       for (Actions::Settlement& each : actions.settle) {
-        each.record->error = std::make_unique<Error>(std::move(each.error));
-        if (!each.record->has_begun()) each.record->drop_body();
+        each.record->set_error(std::move(each.error));
+        if (!each.ran) each.record->drop_body();
         each.record->publish(now());
       }
       for (const TaskRef& record : actions.stop) record->request_stop();

@@ -163,7 +163,7 @@ class Executor {
   /// into it through a handle. All tasks are done.
   void close_home() { home_.close(); }
 
-  /// Takes the record in, or settles it with the reason why not. kPaced: a full queue blocks the submitter; kRunHere:
+  /// Takes the record in with one reference to it, or settles it with the reason why not. kPaced: a full queue blocks the submitter; kRunHere:
   /// see try_run_here.
   virtual void submit_record(internal::TaskRecord& record, Submission submission) = 0;
   /// Takes in a task of the predecessor's group that is to be queued when the predecessor is done.
@@ -181,9 +181,13 @@ class Executor {
   auto make_record(std::string_view group, std::string_view task_id, F&& callable, const SubmitOptions& options) {
     using Record = internal::CallableRecord<std::decay_t<F>>;
     auto record = internal::Ref<Record>::adopt(new Record(group, task_id, std::forward<F>(callable)));
+    record->add_executors_reference();
     record->home = &home_;
     record->priority = options.priority;
-    if (options.queue_timeout || options.run_timeout || options.deadline) record->extras().options = options;
+    if (options.queue_timeout || options.run_timeout || options.deadline) {
+      record->extras().options = options;
+      record->timed = options.run_timeout || options.deadline;
+    }
     return record;
   }
 

@@ -134,7 +134,7 @@ class TaskHandle {
   template <class Read>
   TaskResult<T> result(Read read) const {
     std::optional<Error> error;
-    if (record_->error) error = *record_->error;
+    if (const Error* failure = record_->error()) error = *failure;
     const Time started_at = record_->has_begun() ? record_->started_at : record_->ended_at;
     return {group(),    task_id(),        record_->status(), read(*record_), std::move(error), record_->submitted_at,
             started_at, record_->ended_at};
@@ -218,6 +218,7 @@ auto TaskHandle<T>::then(std::string_view new_id, F f) const {
   using Next = internal::CallableRecord<Body>;
   auto next = internal::Ref<Next>::adopt(new Next(record_->label().key(), new_id, Body(record_, std::move(f))));
   next->priority = record_->priority;
+  next->add_executors_reference();
   internal::ExecutorAccess::follow(*next, *record_);
   using U = internal::ValueOf<Next>;
   return TaskHandle<U>(internal::Ref<internal::ResultRecord<U>>(*next));

@@ -59,20 +59,18 @@ class ResultRecord : public TaskRecord {
 
  protected:
   void end_with_value(Value&& result) {
-    claimed_by_body = try_claim(TaskStatus::kSuccess);
-    if (!claimed_by_body) return;
+    if (!claim_by_body(TaskStatus::kSuccess)) return;
     try {
       value.emplace(std::move(result));
     } catch (...) {
       // The result cannot be moved to where it belongs: the task has failed after all.
-      error = std::make_unique<Error>(Error::from_exception(std::current_exception()));
-      reclaim(TaskStatus::kFailed);
+      set_error(Error::from_exception(std::current_exception()));
+      reclaim_by_body(TaskStatus::kFailed);
     }
   }
 
   void end_with_error(TaskStatus status, Error failure) {
-    claimed_by_body = try_claim(status);
-    if (claimed_by_body) error = std::make_unique<Error>(std::move(failure));
+    if (claim_by_body(status)) set_error(std::move(failure));
   }
 
   void end_with_error(Error failure) {

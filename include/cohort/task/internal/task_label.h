@@ -10,7 +10,7 @@
 
 namespace cohort::internal {
 
-/// A group's key and a task's id, together in place up to 24 bytes.
+/// A group's key and a task's id, together in place up to 16 bytes.
 ///
 /// Each task carries its key, so that it can tell it when its group has long been evicted, without anything shared that
 /// every task would have to count.
@@ -75,7 +75,7 @@ class TaskLabel {
   std::uint16_t key_size_;
   std::uint16_t id_size_;
   std::uint32_t key_hash_ = 0;
-  std::array<char, 24> in_place_;
+  std::array<char, 16> in_place_;
 };
 
 }  // namespace cohort::internal

@@ -100,7 +100,10 @@ struct TaskExtras {
     bool wakes;
   };
 
+  std::unique_ptr<Error> error;    ///< Written before publish, read after it.
+  IntrusiveList<Waiter> waiters;   ///< Guarded by the stripe of the record, see task_record.cc.
   SubmitOptions options;
+  Turn* turn = nullptr;            ///< While kTaken, if it has a limit on its run time.
   OwnedTimer limit;                 ///< The queue or run time-out, whichever phase it is in.
   OwnedTimer wake;                  ///< The end of a sleep, or of a timed await.
   AwaitState* awaiting = nullptr;   ///< What a parked task waits for.
@@ -117,13 +120,15 @@ struct TaskExtras {
 
 /// One task: what its handles, its waiters and the executor share. The typed part (callable, result) derives from it.
 ///
-/// Ends exactly once: whoever wins `try_claim` writes the result or error and the times, then calls `publish`, after
-/// which they never change and any thread may read them. `state_` carries the whole protocol:
-///   begun      set by the worker that starts the body, unless it is claimed; after it only a run time-out, or the body
-///              itself, can claim;
-///   claimed    the status is decided, by the one who set the bit;
-///   published  the result may be read (release, paired with the acquire of is_done);
-///   waiters    somebody is on the waiter list, so publish has to look there.
+/// It ends exactly once: whoever claims it writes the result or the error, then calls `publish`, after which they never
+/// change and any thread may read them.
+/// 1. While it waits only the executor can claim it, under its lock.
+/// 2. Once the body has begun, the body claims it when it ends. Only where the task has a time limit can the executor be
+///    faster; then both use `try_claim`, and otherwise none has to.
+/// 3. Whether the body has begun is decided by the Turn it is in, see there.
+/// `state_` holds the claim with its status, whether it has been published (release, paired with the acquire of is_done),
+/// and whether somebody is on the waiter list, so that publish has to look there.
+///
 /// The fields under "the scheduler's" are guarded by the lock of the executor that the task was handed to.
 class TaskRecord : public ListLinks<TaskRecord> {
  public:
@@ -135,29 +140,54 @@ class TaskRecord : public ListLinks<TaskRecord> {
 
   void ref() { references_.fetch_add(1, std::memory_order_relaxed); }
   void unref() {
-    if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+    // The only one left needs no atomic subtraction: nobody else can add to it.
+    if (references_.load(std::memory_order_acquire) == 1 ||
+        references_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      delete this;
+    }
   }
+  /// A second reference for the executor that it is handed to; before anybody else knows it.
+  void add_executors_reference() { references_.store(2, std::memory_order_relaxed); }
 
   [[nodiscard]] const TaskLabel& label() const { return label_; }
   [[nodiscard]] std::string task_id() const { return std::string(label_.id()); }
   [[nodiscard]] std::string group_key() const { return std::string(label_.key()); }
 
-  bool try_begin();
+  /// The body begins.
+  void begin(Time now) {
+    started_at = now;
+    begun_.store(true, std::memory_order_release);
+  }
   bool try_claim(TaskStatus status);
-  /// As try_claim, but not once the body has begun.
-  bool try_claim_unbegun(TaskStatus status);
-  /// Changes the status it claimed with. Only for the one who claimed, before publish.
+  /// Changes the status it was claimed with. Only for the one who claimed, before publish.
   void reclaim(TaskStatus status);
+  /// The body's claim. False when a time-out was faster.
+  bool claim_by_body(TaskStatus status) {
+    if (timed) return claimed_by_body = try_claim(status);
+    outcome_ = status;
+    return claimed_by_body = true;
+  }
+  /// The body's claim turns out to be of another kind.
+  void reclaim_by_body(TaskStatus status) {
+    if (timed) return reclaim(status);
+    outcome_ = status;
+  }
   /// Announces the end and notifies the waiters. Only for the one who claimed, once.
-  void publish(Time ended_at);
+  void publish(Time ended) {
+    ended_at = ended;
+    const std::uint32_t bits = kClaimed | kPublished | (static_cast<std::uint32_t>(outcome_) << kStatusShift);
+    if ((state_.fetch_or(bits, std::memory_order_acq_rel) & kWaiters) != 0) notify_waiters();
+  }
 
-  [[nodiscard]] bool has_begun() const { return (state_.load(std::memory_order_acquire) & kBegun) != 0; }
+  [[nodiscard]] bool has_begun() const { return begun_.load(std::memory_order_acquire); }
   [[nodiscard]] bool is_claimed() const { return (state_.load(std::memory_order_acquire) & kClaimed) != 0; }
   [[nodiscard]] bool is_done() const { return (state_.load(std::memory_order_acquire) & kPublished) != 0; }
-  /// Only once claimed.
+  /// Only once claimed; for a body's claim, once published.
   [[nodiscard]] TaskStatus status() const {
     return static_cast<TaskStatus>(state_.load(std::memory_order_acquire) >> kStatusShift);
   }
+  /// What publish will announce.
+  [[nodiscard]] TaskStatus claimed_status() const { return outcome_ != TaskStatus::kSuccess ? outcome_ : status(); }
 
   /// False, and nothing done, when the task is done already. The waiter must be removed or notified before it dies.
   bool add_waiter(Waiter& waiter);
@@ -180,25 +210,37 @@ class TaskRecord : public ListLinks<TaskRecord> {
 
   /// Hints that it is about to be read and written.
   void prefetch() const {
-    __builtin_prefetch(this, 1);
-    __builtin_prefetch(reinterpret_cast<const char*>(this) + 64, 1);
+    const char* first = reinterpret_cast<const char*>(this);
+    for (int line = 0; line < 3; ++line) __builtin_prefetch(first + 64 * line, 1);
   }
 
-  TaskExtras& extras();
-  [[nodiscard]] TaskExtras* extras_if_any() const { return extras_.get(); }
+  /// Made when first needed, by any thread.
+  TaskExtras& extras() {
+    TaskExtras* there = extras_.load(std::memory_order_acquire);
+    return there != nullptr ? *there : make_extras();
+  }
+  [[nodiscard]] TaskExtras* extras_if_any() const { return extras_.load(std::memory_order_acquire); }
+  /// Why it did not succeed, or null. Once it is done.
+  [[nodiscard]] const Error* error() const;
+  /// For the one who claimed, before publish.
+  void set_error(Error error);
 
-  ExecutorHome* home = nullptr;  ///< Its executor's. Set once, when it is handed in.
+ private:
+  static constexpr std::uint32_t kClaimed = 1;
+  static constexpr std::uint32_t kPublished = 2;
+  static constexpr std::uint32_t kWaiters = 4;
+  static constexpr int kStatusShift = 8;
 
-  // Written before publish, read after it.
-  std::unique_ptr<Error> error;
-  Time submitted_at{};
-  Time started_at{};  ///< Written before it is begun; means nothing unless it has.
-  Time ended_at{};
+  TaskExtras& make_extras();
+  void notify_waiters();
 
+  std::atomic<std::uint32_t> state_{0};
+  std::atomic<std::uint32_t> references_{1};
+
+ public:
   // The scheduler's.
-  std::uint32_t sequence = 0;  ///< Its place in its queue relative to the others, modulo 2^32.
   Group* group = nullptr;
-  Turn* turn = nullptr;  ///< While kTaken.
+  std::uint32_t sequence = 0;  ///< Its place in its queue relative to the others, modulo 2^32.
   Phase phase = Phase::kNew;
   Priority priority = Priority::kNormal;
   bool awaited = false;      ///< A task of some group awaits it, directly or not.
@@ -208,37 +250,39 @@ class TaskRecord : public ListLinks<TaskRecord> {
   bool overrunning = false;
   bool let_go = false;         ///< Goes on without permits or turn: it ran out of time while its thread was parked.
   bool blocks_thread = false;  ///< While parked: a thread waits for it, not a suspended coroutine.
-  bool claimed_by_body = false;
+
+  bool timed = false;            ///< It has a limit on its run time. Set before it is handed in.
+  bool claimed_by_body = false;  ///< The body's; the scheduler reads it after the body has ended.
+
+ private:
+  TaskStatus outcome_ = TaskStatus::kSuccess;  // Of a body that nobody could contest.
+  std::atomic<bool> begun_{false};
+  std::atomic<bool> stop_requested_{false};
+
+ public:
+  Time submitted_at{};           ///< Set before it is handed in.
+  Time started_at{};             ///< Written before it is begun; means nothing unless it has.
+  Time ended_at{};               ///< Written before publish, read after it.
+  ExecutorHome* home = nullptr;  ///< Its executor's. Set once, when it is handed in.
 
  protected:
   virtual ~TaskRecord();
   virtual void on_stop() {}
 
  private:
-  static constexpr std::uint32_t kBegun = 1;
-  static constexpr std::uint32_t kClaimed = 2;
-  static constexpr std::uint32_t kPublished = 4;
-  static constexpr std::uint32_t kWaiters = 8;
-  static constexpr int kStatusShift = 8;
-
-  bool claim(TaskStatus status, std::uint32_t unless);
-
-  std::atomic<bool> stop_requested_{false};
-  std::atomic<std::uint32_t> references_{1};
-  std::atomic<std::uint32_t> state_{0};
+  std::atomic<TaskExtras*> extras_{nullptr};
   TaskLabel label_;
-  std::unique_ptr<TaskExtras> extras_;
-  IntrusiveList<Waiter> waiters_;  // Guarded by the stripe of this record, see task_record.cc.
 };
 
 /// The task whose body runs on this thread, or null.
-[[nodiscard]] TaskRecord* current_task();
+inline thread_local constinit TaskRecord* task_of_this_thread = nullptr;
+[[nodiscard]] inline TaskRecord* current_task() { return task_of_this_thread; }
 
 /// Makes `record` the current task of this thread for a scope.
 class CurrentTaskScope {
  public:
-  explicit CurrentTaskScope(TaskRecord* record);
-  ~CurrentTaskScope();
+  explicit CurrentTaskScope(TaskRecord* record) : outer_(std::exchange(task_of_this_thread, record)) {}
+  ~CurrentTaskScope() { task_of_this_thread = outer_; }
   CurrentTaskScope(const CurrentTaskScope&) = delete;
   CurrentTaskScope& operator=(const CurrentTaskScope&) = delete;
 
