@@ -30,8 +30,8 @@ enum ReadyKind : std::uint8_t {
 };
 inline constexpr int kReadyKinds = 3;
 
-/// All that the scheduler keeps of one group. Guarded by whatever guards the scheduler. What every task touches comes
-/// first; what few groups need is made when they do.
+/// All that the scheduler keeps of one group. Guarded by whatever guards the scheduler.
+/// What few groups need is made when they do.
 struct Group : ListLinks<Group> {
   explicit Group(std::string_view name) : Group(name, TaskLabel::hash(name)) {}
   Group(std::string_view name, std::uint32_t key_hash) : hash(key_hash), key(name) {}
@@ -40,23 +40,18 @@ struct Group : ListLinks<Group> {
   [[nodiscard]] bool is_ready() const { return hooks[0].place >= 0 || hooks[1].place >= 0 || hooks[2].place >= 0; }
   void prefetch() const {
     const char* first = reinterpret_cast<const char*>(this);
-    for (int line = 0; line < 4; ++line) __builtin_prefetch(first + 64 * line, 1);
+    for (int line = 0; line < 6; ++line) __builtin_prefetch(first + 64 * line, 1);
   }
 
-  std::uint32_t hash;  ///< Of its key.
-
-  // How many there are.
-  std::uint32_t waiting = 0;      ///< In queues and awaited.
-  std::uint32_t following = 0;    ///< In dependents.
+  // What every task touches, in five cache lines.
+  std::uint32_t hash;             ///< Of its key.
+  std::uint32_t waiting = 0;      ///< How many are in queues and awaited.
   std::uint32_t running = 0;      ///< Permits of layer 3 that are out.
   std::uint32_t own = 0;          ///< Places of layer 2 that are taken.
-  std::uint32_t parked = 0;       ///< kParked and kResuming.
-  std::uint32_t suspended = 0;    ///< kSuspended and kContinuing, permits held.
-  std::uint32_t overrunning = 0;  ///< Settled by a time-out, body not back.
+  std::uint32_t width = 1;        ///< How many may run, by all limits of its own; only while plain.
   std::uint32_t present = 0;      ///< Records that the scheduler knows.
   std::uint32_t charged = 0;      ///< Things it is being charged for right now.
-  std::uint32_t width = 1;        ///< How many may run, by all limits of its own; only while plain.
-
+  std::uint32_t last_sequence = 0;  ///< Of the last task that was queued.
   /// Nothing but unawaited tasks that wait or run, and no pause, rate or drain: then it is ready exactly when something
   /// waits and running < width.
   bool plain = false;
@@ -66,26 +61,34 @@ struct Group : ListLinks<Group> {
   bool keeps_place = false;          ///< It left the ready sets only because its layer 3 is full.
   std::uint8_t urgent_in_a_row = 0;  ///< Resumed or awaited tasks since the last unawaited one.
   Bound bound = Bound::kNothing;
-  std::uint32_t drains = 0;         ///< How many wait for it to be empty.
-  std::uint32_t last_sequence = 0;  ///< Of the last task that was queued.
-  std::uint32_t last_end = 0;       ///< Where its tasks end in last_turn.
-  std::uint64_t last_take = 0;      ///< The take that last took from it,
-  Turn* last_turn = nullptr;        ///< and the turn that got it, while that is out.
-  std::shared_ptr<const ResolvedLimits> limits;
-
-  // Its share; see scheduler_share.h.
-  double served = 0;              ///< Time charged, over the weight, in nanoseconds.
-  double expected_ns = -1;        ///< Moving average of one task's thread time; below 0: unknown.
-  double expected_whole_ns = -1;  ///< The same from its start to its end.
-
-  // Where its tasks are.
   std::array<TaskList, kPriorityCount> queues;  ///< kWaiting and not awaited.
-  TaskList awaited;                             ///< kWaiting and awaited.
-  TaskList resumed;                             ///< kResuming.
-  TaskList continuing;                          ///< kContinuing.
-  TaskList door;                                ///< kAtDoor.
+  double served = 0;       ///< Time charged, over the weight, in nanoseconds; see scheduler_share.h.
+  double expected_ns = -1;  ///< Moving average of one task's thread time; below 0: unknown.
   std::array<ReadyHook, kReadyKinds> hooks;
+  std::shared_ptr<const ResolvedLimits> limits;
+  std::string key;
   TaskCounters counters;
+  double expected_whole_ns = -1;  ///< As expected_ns, from its start to its end.
+  Time inactive_since{};
+  Time no_demand_since{};  ///< When it left the ready sets.
+  Time bound_since{};
+  Duration blocked_by_workers{0};
+  std::uint64_t last_take = 0;  ///< The take that last took from it,
+  Turn* last_turn = nullptr;    ///< the turn that got it, while that is out,
+  std::uint32_t last_end = 0;   ///< and where its tasks end there.
+
+  // How many others there are, and where.
+  std::uint32_t following = 0;    ///< In dependents.
+  std::uint32_t parked = 0;       ///< kParked and kResuming.
+  std::uint32_t suspended = 0;    ///< kSuspended and kContinuing, permits held.
+  std::uint32_t overrunning = 0;  ///< Settled by a time-out, body not back.
+  std::uint32_t drains = 0;       ///< How many wait for it to be empty.
+  TaskList awaited;               ///< kWaiting and awaited.
+  TaskList resumed;               ///< kResuming.
+  TaskList continuing;            ///< kContinuing.
+  TaskList door;                  ///< kAtDoor.
+  TaskList aside;                 ///< kSuspended and kParked.
+  TaskList dependents;            ///< kDependent.
 
   struct Pace {
     Pace(Group& owner, const Rate& rate, Time now) : bucket(rate, now), timer(owner) {}
@@ -97,15 +100,9 @@ struct Group : ListLinks<Group> {
   };
   std::unique_ptr<Pace> pace;  ///< Where it has a rate.
 
-  Time inactive_since{};
-  Time no_demand_since{};  ///< When it left the ready sets.
-  Time bound_since{};
   Duration layer1_bound_before{0};
-  Duration blocked_by_workers{0};
   std::unique_ptr<std::array<Duration, kBoundCount>> blocked;  ///< By all else that a task can wait for.
 
-  TaskList aside;       ///< kSuspended and kParked.
-  TaskList dependents;  ///< kDependent.
   struct Holding {
     double expected_ns = 0;  ///< Moving average of the cost of one suspension.
     double due_ns = 0;       ///< What its suspended tasks have cost so far,
@@ -116,7 +113,6 @@ struct Group : ListLinks<Group> {
   std::unique_ptr<Holding> holding;  ///< Where coroutines have slept and layer 1 is limited.
 
   Time in_line_since{};  ///< The line of those that may be evicted.
-  std::string key;
 };
 
 }  // namespace cohort::internal

@@ -44,6 +44,14 @@ class ReadySet {
     insert(group);
   }
 
+  /// Hints that the groups behind `group`, and the first task of the next one, are about to be taken.
+  void prefetch_after(const Group& group) const {
+    const Group* next = hook(group).next;
+    if (next == nullptr) return;
+    if (const TaskRecord* task = next->queues[static_cast<std::size_t>(Priority::kNormal)].front()) task->prefetch();
+    if (const Group* second = hook(*next).next) second->prefetch();
+  }
+
   /// The least served group, or null.
   Group* min() {
     if (size_ == 0) return nullptr;

@@ -102,6 +102,8 @@ struct NoFaults {
 ///   3. nobody once a time-out has settled the task: strip_permits() gives them back, the body counts as overrunning.
 /// A turn's unstarted rest always goes back before any of its permits does (give_back).
 ///
+/// A record that is done may still look taken: see end_plain_segment.
+///
 /// References. The scheduler holds one reference to a record from submit or follow until it forgets it, or rejects it.
 ///
 /// Parts: scheduler_submit.h (in and out of queues), scheduler_run.h (turns), scheduler_await.h (nested work),
@@ -272,7 +274,7 @@ class Scheduler {
   bool take_out_of_turn(TaskRecord& record);
   void undo_start(TaskRecord& record, const Turn& turn);
   void wind_up(Turn& turn, TaskRecord* stays);
-  void end_plain_task(Turn& turn, Turn::Segment& segment, double rate, Used& all);
+  void end_plain_segment(Turn& turn, Turn::Segment& segment, double rate, Used& all);
   Used end_tasks(Turn& turn, const Turn::Segment& segment, const TaskRecord* stays);
   void complete(TaskRecord& record, Duration thread_time);
   TaskRecord& leave_turn(Turn& turn);

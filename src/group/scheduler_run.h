@@ -256,6 +256,7 @@ bool Scheduler<Faults>::take_from(Group& group, Turn& turn, std::uint32_t share,
 // The same for a plain group that has nothing in the turn yet. False, and nothing done, if its first task is not plain.
 template <class Faults>
 bool Scheduler<Faults>::take_plain(Group& group, Turn& turn, std::uint32_t share, double& budget_ns) {
+  ready_[kReadyNormal].prefetch_after(group);
   TaskList* queue = group.queues.data();
   while (queue->empty()) ++queue;
   TaskRecord* record = queue->front();
@@ -269,7 +270,8 @@ bool Scheduler<Faults>::take_plain(Group& group, Turn& turn, std::uint32_t share
     queue->erase(*record);
     record->phase = Phase::kTaken;
     record->own_account = true;
-    group.counters.queue_time += now_ - record->submitted_at;
+    if (!turn.measured) group.counters.queue_time += now_ - record->submitted_at;
+    turn.segment_of[turn.count] = static_cast<std::uint8_t>(turn.segment_count - 1);
     turn.tasks[turn.count++] = record;
     ++segment.count;
     budget_ns -= each_ns;
@@ -300,7 +302,10 @@ Turn::Segment& Scheduler<Faults>::open_segment(Group& group, Turn& turn) {
              .concurrency = true,
              .in_flight = false,
              .each_ns = 0,
-             .charged_ns = 0};
+             .charged_ns = 0,
+             .succeeded = 0,
+             .queued_ns = 0,
+             .used_ns = 0};
   ++group.running;
   if (!turn.global) {
     turn.global = true;
@@ -324,8 +329,9 @@ void Scheduler<Faults>::start(TaskRecord& record, Turn::Segment& segment, Turn& 
   group.urgent_in_a_row = record.own_account ? 0 : static_cast<std::uint8_t>(std::min(3, group.urgent_in_a_row + 1));
   if (group.pace) group.pace->bucket.try_take(now_);
   ++group.counters.started;
-  group.counters.queue_time += now_ - record.submitted_at;
+  if (!turn.measured) group.counters.queue_time += now_ - record.submitted_at;
   arm_run_limit(record);
+  turn.segment_of[turn.count] = static_cast<std::uint8_t>(turn.segment_count - 1);
   turn.tasks[turn.count++] = &record;
   ++segment.count;
 }
@@ -339,7 +345,8 @@ void Scheduler<Faults>::go_on(TaskRecord& record, Turn& turn) {
   turn.tasks[turn.count++] = &record;
   Turn::Segment& segment = turn.segments[turn.segment_count++];
   segment = {
-      .group = &group, .first = 0, .count = 1, .concurrency = false, .in_flight = false, .each_ns = 0, .charged_ns = 0};
+      .group = &group, .first = 0, .count = 1, .concurrency = false, .in_flight = false, .each_ns = 0, .charged_ns = 0,
+      .succeeded = 0, .queued_ns = 0, .used_ns = 0};
   if (record.phase == Phase::kContinuing) {
     group.continuing.erase(record);
     if (record.holds_concurrency) end_suspended(record);
@@ -416,7 +423,7 @@ template <class Faults>
 void Scheduler<Faults>::undo_start(TaskRecord& record, const Turn& turn) {
   Group& group = *record.group;
   --group.counters.started;
-  group.counters.queue_time -= turn.taken_at - record.submitted_at;
+  if (!turn.measured) group.counters.queue_time -= turn.taken_at - record.submitted_at;
   if (group.pace) group.pace->bucket.put_back(now_);
   record.own_account = false;
 }
@@ -462,10 +469,11 @@ void Scheduler<Faults>::wind_up(Turn& turn, TaskRecord* stays) {
   Used all;
   actions_.forgotten.reserve(actions_.forgotten.size() + turn.count);
   for (std::uint32_t s = 0; s < turn.segment_count; ++s) {
+    if (s + 4 < turn.segment_count) turn.segments[s + 4].group->prefetch();
     Turn::Segment& segment = turn.segments[s];
     Group& group = *segment.group;
-    if (stays == nullptr && group.plain && segment.count == 1 && segment.in_flight && !turn.goes_on) {
-      end_plain_task(turn, segment, rate, all);
+    if (stays == nullptr && turn.measured && group.plain && segment.succeeded == segment.count && segment.in_flight) {
+      end_plain_segment(turn, segment, rate, all);
       continue;
     }
     const Used used = end_tasks(turn, segment, stays);
@@ -490,17 +498,24 @@ void Scheduler<Faults>::wind_up(Turn& turn, TaskRecord* stays) {
   level_is_fresh_ = false;
 }
 
-// The same for the one task that a plain group had in a turn.
+// The same for tasks of a plain group that have all been measured and have all succeeded: nobody will ask for them any
+// more, so they are dropped without a look. What they are left with (phase, group) means nothing once they are done.
 template <class Faults>
-inline void Scheduler<Faults>::end_plain_task(Turn& turn, Turn::Segment& segment, double rate, Used& all) {
+inline void Scheduler<Faults>::end_plain_segment(Turn& turn, Turn::Segment& segment, double rate, Used& all) {
   Group& group = *segment.group;
-  TaskRecord& record = *turn.tasks[segment.first];
-  const Duration spent = (turn.count == 1 ? now_ : record.ended_at) - record.started_at;
-  all.time += spent;
-  ++all.tasks;
-  charge(group, static_cast<double>(spent.count()) * rate - segment.charged_ns);
-  learn(group, spent, 1);
-  complete(record, spent);
+  const Duration used(static_cast<std::int64_t>(segment.used_ns));
+  all.time += used;
+  all.tasks += segment.count;
+  charge(group, static_cast<double>(segment.used_ns) * rate - segment.charged_ns);
+  learn(group, used, segment.count);
+  group.expected_whole_ns = group.expected_ns;
+  group.counters.thread_time += used;
+  group.counters.queue_time += Duration(static_cast<std::int64_t>(segment.queued_ns));
+  group.counters.settled[static_cast<std::size_t>(TaskStatus::kSuccess)] += segment.count;
+  const auto first = turn.tasks.begin() + segment.first;
+  actions_.forgotten.insert(actions_.forgotten.end(), first, first + segment.count);
+  group.present -= segment.count;
+  present_ -= segment.count;
   --group.running;
   --group.own;
   if (group.last_turn == &turn) group.last_turn = nullptr;
@@ -519,6 +534,7 @@ auto Scheduler<Faults>::end_tasks(Turn& turn, const Turn::Segment& segment, cons
     const Duration spent = (is_current ? now_ : record.ended_at) - started;
     used.time += spent;
     ++used.tasks;
+    if (turn.measured && !turn.goes_on) segment.group->counters.queue_time += record.started_at - record.submitted_at;
     if (&record == stays) {
       segment.group->counters.thread_time += spent;
     } else {

@@ -39,7 +39,13 @@ void Scheduler<Faults>::submit(TaskRecord& record, Origin origin, FullQueue full
 template <class Faults>
 void Scheduler<Faults>::submit_all(std::span<const Submitted> all, Time now) {
   EventScope event(*this, now);
-  for (const Submitted& each : all) take_in(*each.record, each.origin, each.full);
+  // Groups that have not been touched for a while are asked for before they are needed.
+  const auto hash_of = [&](std::size_t i) { return all[i].record->label().key_hash(); };
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (i + 8 < all.size()) groups_.prefetch(hash_of(i + 8));
+    if (i + 4 < all.size()) groups_.prefetch_group(hash_of(i + 4));
+    take_in(*all[i].record, all[i].origin, all[i].full);
+  }
 }
 
 template <class Faults>

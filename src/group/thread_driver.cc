@@ -594,6 +594,7 @@ bool ThreadDriver::run_body(TaskRecord& record, Runner& runner, Time& now) {
   now = clock_.now();
   if (record.claimed_by_body) {
     if (listener_) tell(TaskEvent::Kind::kSettled, record, now, record.claimed_status());
+    if (!record.let_go) runner.turn->measure(record, record.claimed_status(), now);
     record.publish(now);
   }
   if (!record.let_go) return true;

@@ -93,6 +93,8 @@ class ThreadDriver {
   // A thread of the driver, or a caller's for as long as it runs a body. All but `turn`'s own protocol and `called` is
   // guarded by mutex_.
   struct Runner {
+    Runner() { turn->measured = true; }
+
     std::unique_ptr<Turn> turn = std::make_unique<Turn>();
     CondVar wake;
     std::atomic<bool> called{false};  // Set with the lock held: it has a slot, or its wait is over.

@@ -19,7 +19,10 @@ namespace cohort::internal {
 ///    compare-and-swap. So an entry is either begun by the worker or taken back by the scheduler, never both.
 /// 2. So a task in a turn that is to end without having run is taken back first, and then waits like any other.
 ///
-/// Thread-safety: begin() is the worker's; all else is the scheduler's, under its lock.
+/// What the tasks of a segment used can be measured by the worker as it goes, which spares the scheduler to look at each
+/// of them again under its lock.
+///
+/// Thread-safety: begin() and measure() are the worker's; all else is the scheduler's, under its lock.
 struct Turn : ListLinks<Turn> {
   static constexpr std::uint32_t kMaxTasks = 64;
   static constexpr Duration kLength = std::chrono::microseconds(20);
@@ -32,6 +35,10 @@ struct Turn : ListLinks<Turn> {
     bool in_flight = false;    ///< Holds a place of layer 2.
     double each_ns = 0;        ///< Charged for each task when it was taken, before the weight.
     double charged_ns = 0;     ///< Charged for all of it so far.
+    // Added up by a worker that measures.
+    std::uint32_t succeeded = 0;
+    float queued_ns = 0;
+    float used_ns = 0;
   };
 
   /// The next task to run, begun; null when there is none left.
@@ -47,6 +54,14 @@ struct Turn : ListLinks<Turn> {
       current_started.store(now.time_since_epoch().count(), std::memory_order_relaxed);
       return record;
     }
+  }
+
+  /// For a worker that measures: its current entry, which began at its record's start, has ended.
+  void measure(const TaskRecord& record, TaskStatus status, Time ended) {
+    Segment& segment = segments[segment_of[static_cast<std::uint32_t>(cursor_.load(std::memory_order_relaxed)) - 1]];
+    if (status == TaskStatus::kSuccess) ++segment.succeeded;
+    segment.queued_ns += static_cast<float>((record.started_at - record.submitted_at).count());
+    segment.used_ns += static_cast<float>((ended - record.started_at).count());
   }
 
   /// How many have been begun.
@@ -87,6 +102,8 @@ struct Turn : ListLinks<Turn> {
   double accrued_ns = 0;            ///< and how much beyond what was expected.
   std::atomic<Time::rep> current_started{0};
   std::array<TaskRecord*, kMaxTasks> tasks{};
+  std::array<std::uint8_t, kMaxTasks> segment_of{};  ///< By entry. Unlike the rest the worker may read it: it does not change.
+  bool measured = false;                             ///< Its worker measures, see there. Set once.
   std::array<Segment, kMaxTasks> segments{};
 
  private:
