@@ -81,7 +81,7 @@ class Window {
   }
 
  private:
-  static constexpr std::size_t kSize = 8192;
+  static constexpr std::size_t kSize = 65536;
   struct Place {
     TaskHandle<int> handle;
     int number = 0;

@@ -30,52 +30,75 @@ enum ReadyKind : std::uint8_t {
 };
 inline constexpr int kReadyKinds = 3;
 
-/// All that the scheduler keeps of one group. Guarded by whatever guards the scheduler.
-/// What few groups need is made when they do.
-struct Group : ListLinks<Group> {
-  explicit Group(std::string_view name) : Group(name, TaskLabel::hash(name)) {}
-  Group(std::string_view name, std::uint32_t key_hash) : hash(key_hash), key(name) {}
-
-  [[nodiscard]] bool has_unawaited() const { return !queues[0].empty() || !queues[1].empty() || !queues[2].empty(); }
-  [[nodiscard]] bool is_ready() const { return hooks[0].place >= 0 || hooks[1].place >= 0 || hooks[2].place >= 0; }
-  void prefetch() const {
-    const char* first = reinterpret_cast<const char*>(this);
-    for (int line = 0; line < 6; ++line) __builtin_prefetch(first + 64 * line, 1);
+/// Limits that many groups share.
+class SharedLimits {
+ public:
+  explicit SharedLimits(const ResolvedLimits& limits) : limits_(limits) {}
+  [[nodiscard]] const ResolvedLimits& get() const { return limits_; }
+  void ref() { ++references_; }
+  void unref() {
+    if (--references_ == 0) delete this;
   }
 
-  // What every task touches, in five cache lines.
-  std::uint32_t hash;             ///< Of its key.
-  std::uint32_t waiting = 0;      ///< How many are in queues and awaited.
-  std::uint32_t running = 0;      ///< Permits of layer 3 that are out.
-  std::uint32_t own = 0;          ///< Places of layer 2 that are taken.
-  std::uint32_t width = 1;        ///< How many may run, by all limits of its own; only while plain.
-  std::uint32_t present = 0;      ///< Records that the scheduler knows.
-  std::uint32_t charged = 0;      ///< Things it is being charged for right now.
+ private:
+  ~SharedLimits() = default;
+  ResolvedLimits limits_;
+  std::uint32_t references_ = 1;  // Guarded by whatever guards the scheduler.
+};
+
+/// The part of a Group that every task touches: three cache lines.
+struct alignas(64) BusyGroup {
+  std::uint32_t waiting = 0;        ///< How many are in queues and awaited.
+  std::uint32_t running = 0;        ///< Permits of layer 3 that are out.
+  std::uint32_t own = 0;            ///< Places of layer 2 that are taken.
+  std::uint32_t width = 1;          ///< How many may run, by all limits of its own; only while plain.
+  std::uint32_t present = 0;        ///< Records that the scheduler knows.
+  std::uint32_t charged = 0;        ///< Things it is being charged for right now.
   std::uint32_t last_sequence = 0;  ///< Of the last task that was queued.
+  std::uint32_t hash = 0;           ///< Of its key.
   /// Nothing but unawaited tasks that wait or run, and no pause, rate or drain: then it is ready exactly when something
   /// waits and running < width.
   bool plain = false;
   bool paused = false;
   bool idle_listed = false;
-  bool tends_to_block = false;       ///< A driver's note: its tasks were found blocked.
-  bool keeps_place = false;          ///< It left the ready sets only because its layer 3 is full.
-  std::uint8_t urgent_in_a_row = 0;  ///< Resumed or awaited tasks since the last unawaited one.
-  Bound bound = Bound::kNothing;
+  bool tends_to_block = false;                  ///< A driver's note: its tasks were found blocked.
+  bool keeps_place = false;                     ///< It left the ready sets only because its layer 3 is full.
+  std::uint8_t urgent_in_a_row = 0;             ///< Resumed or awaited tasks since the last unawaited one.
+  Bound bound = Bound::kNothing;                ///< What its waiting tasks wait for.
+  std::uint8_t last_end = 0;                    ///< Where its tasks end in last_turn.
   std::array<TaskList, kPriorityCount> queues;  ///< kWaiting and not awaited.
-  double served = 0;       ///< Time charged, over the weight, in nanoseconds; see scheduler_share.h.
+
+  double served = 0;        ///< Time charged, over the weight, in nanoseconds; see scheduler_share.h.
   double expected_ns = -1;  ///< Moving average of one task's thread time; below 0: unknown.
-  std::array<ReadyHook, kReadyKinds> hooks;
-  std::shared_ptr<const ResolvedLimits> limits;
-  std::string key;
-  TaskCounters counters;
-  double expected_whole_ns = -1;  ///< As expected_ns, from its start to its end.
+  ReadyHook normal;
+  double inverse_weight = 1;    ///< Only while plain.
+  std::uint32_t last_take = 0;  ///< The take that last took from it, modulo 2^32.
+  const ResolvedLimits* limits = nullptr;
   Time inactive_since{};
   Time no_demand_since{};  ///< When it left the ready sets.
+
   Time bound_since{};
   Duration blocked_by_workers{0};
-  std::uint64_t last_take = 0;  ///< The take that last took from it,
-  Turn* last_turn = nullptr;    ///< the turn that got it, while that is out,
-  std::uint32_t last_end = 0;   ///< and where its tasks end there.
+  Turn* last_turn = nullptr;  ///< The turn of the last take, while that is out.
+  TaskCounters counters;      ///< The first five of them.
+};
+
+/// All that the scheduler keeps of one group. Guarded by whatever guards the scheduler. What few groups need is made when
+/// they do.
+struct Group : BusyGroup, ListLinks<Group> {
+  explicit Group(std::string_view name) : Group(name, TaskLabel::hash(name)) {}
+  Group(std::string_view name, std::uint32_t key_hash) : key(name) { hash = key_hash; }
+
+  [[nodiscard]] bool has_unawaited() const { return !queues[0].empty() || !queues[1].empty() || !queues[2].empty(); }
+  [[nodiscard]] bool is_ready() const { return normal.place >= 0 || urgent.place >= 0 || to_continue.place >= 0; }
+  void set_limits(Ref<SharedLimits> shared) {
+    shared_limits = std::move(shared);
+    limits = &shared_limits->get();
+  }
+  void prefetch() const {
+    const char* first = reinterpret_cast<const char*>(this);
+    for (int line = 0; line < 3; ++line) __builtin_prefetch(first + 64 * line, 1);
+  }
 
   // How many others there are, and where.
   std::uint32_t following = 0;    ///< In dependents.
@@ -83,12 +106,21 @@ struct Group : ListLinks<Group> {
   std::uint32_t suspended = 0;    ///< kSuspended and kContinuing, permits held.
   std::uint32_t overrunning = 0;  ///< Settled by a time-out, body not back.
   std::uint32_t drains = 0;       ///< How many wait for it to be empty.
-  TaskList awaited;               ///< kWaiting and awaited.
-  TaskList resumed;               ///< kResuming.
-  TaskList continuing;            ///< kContinuing.
-  TaskList door;                  ///< kAtDoor.
-  TaskList aside;                 ///< kSuspended and kParked.
-  TaskList dependents;            ///< kDependent.
+  std::uint32_t slab = 0;         ///< GroupTable's.
+  std::string key;
+  TaskList awaited;     ///< kWaiting and awaited.
+  TaskList resumed;     ///< kResuming.
+  TaskList continuing;  ///< kContinuing.
+  TaskList door;        ///< kAtDoor.
+  TaskList aside;       ///< kSuspended and kParked.
+  TaskList dependents;  ///< kDependent.
+  ReadyHook urgent;
+  ReadyHook to_continue;
+  Ref<SharedLimits> shared_limits;
+  double expected_whole_ns = -1;  ///< As expected_ns, from its start to its end.
+  Time in_line_since{};           ///< The line of those that may be evicted.
+  Duration layer1_bound_before{0};
+  std::unique_ptr<std::array<Duration, kBoundCount>> blocked;  ///< By all else that a task can wait for.
 
   struct Pace {
     Pace(Group& owner, const Rate& rate, Time now) : bucket(rate, now), timer(owner) {}
@@ -100,9 +132,6 @@ struct Group : ListLinks<Group> {
   };
   std::unique_ptr<Pace> pace;  ///< Where it has a rate.
 
-  Duration layer1_bound_before{0};
-  std::unique_ptr<std::array<Duration, kBoundCount>> blocked;  ///< By all else that a task can wait for.
-
   struct Holding {
     double expected_ns = 0;  ///< Moving average of the cost of one suspension.
     double due_ns = 0;       ///< What its suspended tasks have cost so far,
@@ -111,8 +140,6 @@ struct Group : ListLinks<Group> {
     Duration layer1_bound_before{0};
   };
   std::unique_ptr<Holding> holding;  ///< Where coroutines have slept and layer 1 is limited.
-
-  Time in_line_since{};  ///< The line of those that may be evicted.
 };
 
 }  // namespace cohort::internal

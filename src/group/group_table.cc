@@ -1,32 +1,72 @@
 #include "group/group_table.h"
 
+#include <algorithm>
+#include <new>
 #include <utility>
 
 namespace cohort::internal {
 
-Group& GroupTable::insert(std::unique_ptr<Group> group) {
+GroupTable::~GroupTable() {
+  for_each([](Group& group) { group.~Group(); });
+}
+
+Group& GroupTable::insert(std::string_view key, std::uint32_t hash) {
   if (2 * (size_ + 1) > entries_.size()) resize(2 * entries_.size());
-  Group& inserted = *group;
-  put({std::move(group), inserted.hash});
+  std::uint32_t number = 0;
+  auto* group = ::new (allocate(number)) Group(key, hash);
+  group->slab = number;
+  put({group, hash});
   ++size_;
-  return inserted;
+  return *group;
+}
+
+void* GroupTable::allocate(std::uint32_t& number) {
+  if (not_full_.empty()) {
+    not_full_.push_back(static_cast<std::uint32_t>(slabs_.size()));
+    slabs_.emplace_back();
+  }
+  number = not_full_.back();
+  Slab& slab = slabs_[number];
+  if (slab.places == nullptr) {
+    slab.places.reset(new Slab::Place[kSlabSize]);
+    for (std::size_t i = kSlabSize; i-- > 0;) {
+      ::new (slab.places[i].bytes) Slab::Place*(slab.free);
+      slab.free = &slab.places[i];
+    }
+  }
+  Slab::Place* place = slab.free;
+  slab.free = *std::launder(reinterpret_cast<Slab::Place**>(place->bytes));
+  if (++slab.used == kSlabSize) not_full_.pop_back();
+  return place->bytes;
+}
+
+void GroupTable::free(Group& group) {
+  const std::uint32_t number = group.slab;
+  Slab& slab = slabs_[number];
+  auto* place = reinterpret_cast<Slab::Place*>(&group);
+  group.~Group();
+  ::new (place->bytes) Slab::Place*(slab.free);
+  slab.free = place;
+  if (slab.used-- == kSlabSize) not_full_.push_back(number);
+  if (slab.used == 0) slab = {};
 }
 
 void GroupTable::put(Entry entry) {
   std::size_t place = entry.hash & mask_;
   while (entries_[place].group != nullptr) place = (place + 1) & mask_;
-  entries_[place] = std::move(entry);
+  entries_[place] = entry;
 }
 
 void GroupTable::erase(Group& group) {
   std::size_t hole = group.hash & mask_;
-  while (entries_[hole].group.get() != &group) hole = (hole + 1) & mask_;
-  entries_[hole].group.reset();
+  while (entries_[hole].group != &group) hole = (hole + 1) & mask_;
+  entries_[hole].group = nullptr;
+  free(group);
   // Whoever stands behind the hole and would be looked for in front of it, or in it, moves there.
   for (std::size_t place = (hole + 1) & mask_; entries_[place].group != nullptr; place = (place + 1) & mask_) {
     const std::size_t home = entries_[place].hash & mask_;
     if (((place - home) & mask_) < ((place - hole) & mask_)) continue;
-    entries_[hole] = std::move(entries_[place]);
+    entries_[hole] = std::exchange(entries_[place], Entry());
     hole = place;
   }
   --size_;
@@ -37,7 +77,7 @@ void GroupTable::resize(std::size_t places) {
   std::vector<Entry> old = std::exchange(entries_, std::vector<Entry>(std::max(places, kSmallest)));
   mask_ = entries_.size() - 1;
   for (Entry& entry : old) {
-    if (entry.group != nullptr) put(std::move(entry));
+    if (entry.group != nullptr) put(entry);
   }
 }
 

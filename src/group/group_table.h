@@ -13,21 +13,27 @@ namespace cohort::internal {
 /// The groups by their keys; owns them. Whoever looks one up brings the hash of the key with him.
 ///
 /// Open addressing, linear probing, at most half full; a removed entry is filled by those behind it, so that keys which
-/// come and go leave nothing behind. It shrinks again when nearly all of it is empty.
+/// come and go leave nothing behind. It shrinks again when nearly all of it is empty. The groups themselves stand in
+/// slabs, so that they begin at a cache line; a slab goes with its last group.
 ///
 /// Thread-safety: thread-compatible.
 class GroupTable {
  public:
+  GroupTable() = default;
+  GroupTable(const GroupTable&) = delete;
+  GroupTable& operator=(const GroupTable&) = delete;
+  ~GroupTable();
+
   [[nodiscard]] Group* find(std::string_view key, std::uint32_t hash) const {
     for (std::size_t place = hash & mask_;; place = (place + 1) & mask_) {
       const Entry& entry = entries_[place];
       if (entry.group == nullptr) return nullptr;
-      if (entry.hash == hash && entry.group->key == key) return entry.group.get();
+      if (entry.hash == hash && TaskLabel::equal(entry.group->key, key)) return entry.group;
     }
   }
 
-  /// The key must not be there yet.
-  Group& insert(std::unique_ptr<Group> group);
+  /// Makes the group of a key that is not there yet.
+  Group& insert(std::string_view key, std::uint32_t hash);
   /// Destroys the group.
   void erase(Group& group);
   [[nodiscard]] std::size_t size() const { return size_; }
@@ -35,8 +41,10 @@ class GroupTable {
   /// Hints that the group of that hash is about to be looked up.
   void prefetch(std::uint32_t hash) const { __builtin_prefetch(&entries_[hash & mask_]); }
   void prefetch_group(std::uint32_t hash) const {
-    const Group* group = entries_[hash & mask_].group.get();
-    if (group != nullptr) group->prefetch();
+    const Group* group = entries_[hash & mask_].group;
+    if (group == nullptr) return;
+    group->prefetch();
+    __builtin_prefetch(&group->key);
   }
 
   template <class Visit>
@@ -48,17 +56,31 @@ class GroupTable {
 
  private:
   static constexpr std::size_t kSmallest = 16;
+  static constexpr std::size_t kSlabSize = 128;
   struct Entry {
-    std::unique_ptr<Group> group;
+    Group* group = nullptr;
     std::uint32_t hash = 0;
+  };
+  // Places for groups, free ones linked through their first bytes.
+  struct Slab {
+    struct alignas(alignof(Group)) Place {
+      std::byte bytes[sizeof(Group)];
+    };
+    std::unique_ptr<Place[]> places;  // Null: there is none of this number now.
+    Place* free = nullptr;
+    std::size_t used = 0;
   };
 
   void resize(std::size_t places);
   void put(Entry entry);
+  void* allocate(std::uint32_t& number);
+  void free(Group& group);
 
   std::vector<Entry> entries_ = std::vector<Entry>(kSmallest);
   std::size_t mask_ = kSmallest - 1;
   std::size_t size_ = 0;
+  std::vector<Slab> slabs_;
+  std::vector<std::uint32_t> not_full_;  // The numbers of slabs with a free place, or without memory.
 };
 
 }  // namespace cohort::internal

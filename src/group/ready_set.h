@@ -19,7 +19,8 @@ namespace cohort::internal {
 /// Thread-safety: thread-compatible.
 class ReadySet {
  public:
-  explicit ReadySet(ReadyKind kind) : kind_(kind) {}
+  /// By the hook that its groups have for it.
+  explicit ReadySet(ReadyHook Group::* hook) : hook_(hook) {}
 
   void insert(Group& group) {
     const std::int64_t bucket = bucket_of(group.served);
@@ -87,8 +88,8 @@ class ReadySet {
     Group* group;
   };
 
-  ReadyHook& hook(Group& group) const { return group.hooks[kind_]; }
-  [[nodiscard]] const ReadyHook& hook(const Group& group) const { return group.hooks[kind_]; }
+  ReadyHook& hook(Group& group) const { return group.*hook_; }
+  [[nodiscard]] const ReadyHook& hook(const Group& group) const { return group.*hook_; }
   static std::size_t index(std::int64_t bucket) { return static_cast<std::size_t>(bucket) % kBuckets; }
   static std::int64_t bucket_of(double served) { return static_cast<std::int64_t>(served * (1 / kWidth)); }
 
@@ -115,7 +116,7 @@ class ReadySet {
   void put_far(std::size_t place, Far far);
   Group* front_of_heap();
 
-  ReadyKind kind_;
+  ReadyHook Group::* hook_;
   std::size_t size_ = 0;
   std::int64_t base_ = 0;  ///< The first bucket of the wheel.
   std::uint64_t occupied_ = 0;

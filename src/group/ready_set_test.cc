@@ -14,7 +14,7 @@ namespace {
 constexpr double kWidth = 25'000;
 
 TEST(ReadySetTest, GivesTheLeastServedFirst) {
-  ReadySet set(kReadyNormal);
+  ReadySet set(static_cast<ReadyHook Group::*>(&Group::normal));
   Group a("a");
   Group b("b");
   Group c("c");
@@ -42,7 +42,7 @@ TEST(ReadySetTest, GivesTheLeastServedFirst) {
 }
 
 TEST(ReadySetTest, IsFirstInFirstOutWithinABucket) {
-  ReadySet set(kReadyUrgent);
+  ReadySet set(&Group::urgent);
   std::deque<Group> groups;
   for (int i = 0; i < 10; ++i) {
     groups.emplace_back(std::to_string(i)).served = 100 * (10 - i);
@@ -57,7 +57,7 @@ TEST(ReadySetTest, IsFirstInFirstOutWithinABucket) {
 TEST(ReadySetTest, AgreesWithASearchWithinABucket) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     Random random(seed);
-    ReadySet set(kReadyNormal);
+    ReadySet set(static_cast<ReadyHook Group::*>(&Group::normal));
     std::deque<Group> groups;
     for (int i = 0; i < 60; ++i) groups.emplace_back(std::to_string(i)).served = random.unit() * 100 * kWidth;
     std::set<Group*> inside;

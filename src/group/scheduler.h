@@ -263,7 +263,7 @@ class Scheduler {
   void wake_if_needed();
   Group* pick(bool has_global, ReadyKind& kind);
   bool take_from(Group& group, Turn& turn, std::uint32_t share, double& budget_ns);
-  bool take_plain(Group& group, Turn& turn, std::uint32_t share, double& budget_ns);
+  void take_plain(Turn& turn, std::uint32_t share, double& budget_ns);
   TaskRecord* choose(Group& group, bool has_permit, bool has_place) const;
   Turn::Segment& open_segment(Group& group, Turn& turn);
   void start(TaskRecord& record, Turn::Segment& segment, Turn& turn);
@@ -330,6 +330,7 @@ class Scheduler {
   // scheduler_view.h
   [[nodiscard]] Bound bound_of(const Group& group, bool awaited) const;
   void note_bound(Group& group, Bound bound);
+  void add_blocked(Group& group, Bound by, Duration passed);
   std::vector<std::string> holders(const Group& group, Bound bound) const;
   [[nodiscard]] std::string describe(const Group& group, Bound bound) const;
   std::uint64_t count_ahead(const Group& group, const TaskRecord& record) const;
@@ -344,7 +345,7 @@ class Scheduler {
   Actions actions_;
 
   GroupTable groups_;
-  std::shared_ptr<const ResolvedLimits> last_limits_;  // Most groups have those of the one before.
+  Ref<SharedLimits> last_limits_;  // Most groups have those of the one before.
   TaskCounters evicted_;
   bool closed_ = false;  // To the outside.
   bool ended_ = false;   // To all.
@@ -362,10 +363,11 @@ class Scheduler {
   IntrusiveList<Turn> turns_;  // Those that are out.
   std::uint32_t idle_workers_ = 0;
   bool wake_pending_ = false;
-  std::uint64_t takes_ = 0;
+  std::uint32_t takes_ = 0;
 
   // Share.
-  std::array<ReadySet, kReadyKinds> ready_{ReadySet(kReadyToContinue), ReadySet(kReadyUrgent), ReadySet(kReadyNormal)};
+  std::array<ReadySet, kReadyKinds> ready_{ReadySet(&Group::to_continue), ReadySet(&Group::urgent),
+                                           ReadySet(static_cast<ReadyHook Group::*>(&Group::normal))};
   double bound_rate_;
   double mean_ns_ = static_cast<double>(Turn::kLength.count());  // Moving average of a task's thread time, whatever its group.
   double level_ = 0;

@@ -40,13 +40,14 @@ void Scheduler<Faults>::set_limits(std::string_view key, const GroupLimits& limi
   may_block_submitters_ = may_block_submitters_ || limits.overflow == OverflowPolicy::kBlock;
   Group* group = find(key);
   if (group == nullptr) return;
-  const auto after = std::make_shared<const ResolvedLimits>(changed(*group->limits, limits));
-  const auto before = std::exchange(group->limits, after);
-  if (group->is_ready()) ready_weight_ += after->weight - before->weight;
+  const ResolvedLimits before = *group->limits;
+  group->set_limits(Ref<SharedLimits>::adopt(new SharedLimits(changed(before, limits))));
+  const ResolvedLimits& after = *group->limits;
+  if (group->is_ready()) ready_weight_ += after.weight - before.weight;
   group->paused = policy_.is_paused(key);
-  if (after->rate != before->rate) {
+  if (after.rate != before.rate) {
     if (group->pace) rate_timers_.disarm(group->pace->timer);
-    group->pace = after->rate ? std::make_unique<Group::Pace>(*group, *after->rate, now_) : nullptr;
+    group->pace = after.rate ? std::make_unique<Group::Pace>(*group, *after.rate, now_) : nullptr;
   }
   // What it is behind came from the old limit; with the new one it would be credit.
   group->keeps_place = false;

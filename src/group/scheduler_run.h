@@ -62,12 +62,13 @@ void Scheduler<Faults>::note_plain(Group& group) {
   group.plain = !group.paused && !group.pace && group.drains == 0 && group.following == 0 && group.parked == 0 &&
                 group.suspended == 0 && group.overrunning == 0 && group.own == group.running && group.awaited.empty() &&
                 group.resumed.empty() && group.continuing.empty() && group.door.empty();
+  group.inverse_weight = 1 / group.limits->weight;
   group.width = std::min({group.limits->max_concurrency, group.limits->max_in_flight, threads_for_one_group_});
 }
 
 // The same for a plain group of which only `waiting`, `running` and `present` have changed.
 template <class Faults>
-inline void Scheduler<Faults>::refresh_plain(Group& group) {
+[[gnu::always_inline]] inline void Scheduler<Faults>::refresh_plain(Group& group) {
   ReadySet& set = ready_[kReadyNormal];
   const bool wanted = group.waiting != 0 && group.running < group.width;
   if (group.waiting == 0) group.keeps_place = false;
@@ -153,6 +154,8 @@ bool Scheduler<Faults>::take(Turn& turn, Time now) {
   const std::size_t ready = ready_[kReadyUrgent].size() + ready_[kReadyNormal].size();
   const auto share = static_cast<std::uint32_t>(Turn::kMaxTasks / std::clamp<std::size_t>(ready, 1, Turn::kMaxTasks));
   while (turn.count < Turn::kMaxTasks && budget_ns > 0) {
+    take_plain(turn, share, budget_ns);
+    if (turn.count == Turn::kMaxTasks || budget_ns <= 0) break;
     Group* group = pick(turn.global, kind);
     if (group == nullptr) break;
     if (kind == kReadyToContinue) {
@@ -217,7 +220,6 @@ inline bool wants_own_turn(const TaskRecord& record) {
 // workers.
 template <class Faults>
 bool Scheduler<Faults>::take_from(Group& group, Turn& turn, std::uint32_t share, double& budget_ns) {
-  if (group.plain && group.last_take != takes_ && take_plain(group, turn, share, budget_ns)) return true;
   Turn::Segment* segment = turn.empty() ? nullptr : &turn.segments[turn.segment_count - 1];
   if (group.last_take == takes_ && segment != nullptr && segment->group != &group) return false;
   if (segment != nullptr && segment->group != &group) segment = nullptr;
@@ -244,7 +246,7 @@ bool Scheduler<Faults>::take_from(Group& group, Turn& turn, std::uint32_t share,
   charge(group, segment->each_ns * (segment->count - before));
   group.last_take = takes_;
   group.last_turn = &turn;
-  group.last_end = turn.count;
+  group.last_end = static_cast<std::uint8_t>(turn.count);
   refresh(group);
   // Behind the others of its bucket: a bucket is 25 us of time over weight, which for a heavy group is long.
   for (ReadySet& set : ready_) {
@@ -253,43 +255,58 @@ bool Scheduler<Faults>::take_from(Group& group, Turn& turn, std::uint32_t share,
   return !alone;
 }
 
-// The same for a plain group that has nothing in the turn yet. False, and nothing done, if its first task is not plain.
+// The same for as long as only unawaited tasks are ready, and the next one and its group are plain. Nothing else can
+// happen then, so this is all of the above in a few steps; it is where most tasks go through.
 template <class Faults>
-bool Scheduler<Faults>::take_plain(Group& group, Turn& turn, std::uint32_t share, double& budget_ns) {
-  ready_[kReadyNormal].prefetch_after(group);
-  TaskList* queue = group.queues.data();
-  while (queue->empty()) ++queue;
-  TaskRecord* record = queue->front();
-  if (record->extras_if_any() != nullptr) return false;
-  const double each_ns = expected_ns(group);
-  Turn::Segment& segment = open_segment(group, turn);
-  segment.in_flight = true;
-  ++group.own;
-  const std::uint32_t most = std::min(share, Turn::kMaxTasks - turn.count);
-  do {
-    queue->erase(*record);
-    record->phase = Phase::kTaken;
-    record->own_account = true;
-    if (!turn.measured) group.counters.queue_time += now_ - record->submitted_at;
-    turn.segment_of[turn.count] = static_cast<std::uint8_t>(turn.segment_count - 1);
-    turn.tasks[turn.count++] = record;
-    ++segment.count;
-    budget_ns -= each_ns;
-    record = queue->front();
-  } while (record != nullptr && segment.count < most && budget_ns > 0 && record->extras_if_any() == nullptr);
-  group.counters.started += segment.count;
-  group.waiting -= segment.count;
-  waiting_ -= segment.count;
-  group.urgent_in_a_row = 0;
-  segment.each_ns = each_ns * charge_rate();
-  segment.charged_ns = segment.each_ns * segment.count;
-  charge(group, segment.charged_ns);
-  group.last_take = takes_;
-  group.last_turn = &turn;
-  group.last_end = turn.count;
-  refresh_plain(group);
-  if (ready_[kReadyNormal].contains(group)) ready_[kReadyNormal].update(group);
-  return true;
+void Scheduler<Faults>::take_plain(Turn& turn, std::uint32_t share, double& budget_ns) {
+  if (!ready_[kReadyToContinue].empty() || !ready_[kReadyUrgent].empty() || !parked_room()) return;
+  const std::uint32_t seen = Faults::kStaleGlobalCheck ? global_seen_ : global_running_;
+  if (!turn.global && seen >= global_limit_) return;
+  ReadySet& set = ready_[kReadyNormal];
+  const double rate = charge_rate();
+  while (Group* group = set.min()) {
+    set.prefetch_after(*group);
+    TaskList& queue = group->queues[static_cast<std::size_t>(Priority::kNormal)];
+    TaskRecord* record = queue.front();
+    if (!group->plain || group->last_take == takes_ || record == nullptr || record->extras_if_any() != nullptr ||
+        !group->queues[static_cast<std::size_t>(Priority::kHigh)].empty()) {
+      return;
+    }
+    Turn::Segment& segment = open_segment(*group, turn);
+    segment.in_flight = segment.plain = true;
+    ++group->own;
+    const double each_ns = expected_ns(*group);
+    const std::uint32_t most = std::min(share, Turn::kMaxTasks - turn.count);
+    do {
+      queue.erase(*record);
+      record->phase = Phase::kTaken;
+      record->own_account = true;
+      if (!turn.measured) group->counters.queue_time += now_ - record->submitted_at;
+      turn.segment_of[turn.count] = static_cast<std::uint8_t>(turn.segment_count - 1);
+      turn.tasks[turn.count++] = record;
+      ++segment.count;
+      budget_ns -= each_ns;
+      record = queue.front();
+    } while (record != nullptr && segment.count < most && budget_ns > 0 && record->extras_if_any() == nullptr);
+    group->counters.started += segment.count;
+    group->waiting -= segment.count;
+    waiting_ -= segment.count;
+    group->urgent_in_a_row = 0;
+    segment.each_ns = each_ns * rate;
+    segment.charged_ns = segment.each_ns * segment.count;
+    group->served += segment.charged_ns * group->inverse_weight;
+    group->last_take = takes_;
+    group->last_turn = &turn;
+    group->last_end = static_cast<std::uint8_t>(turn.count);
+    set.erase(*group);
+    if (group->waiting != 0 && group->running < group->width) {
+      set.insert(*group);  // Behind the others of its bucket.
+    } else {
+      on_unready(*group);
+      note_bound(*group, group->waiting == 0 ? Bound::kNothing : bound_of(*group, false));
+    }
+    if (turn.count == Turn::kMaxTasks || budget_ns <= 0) return;
+  }
 }
 
 // The one place where permits are taken for a start: all layers or, since the caller has checked them all, none.
@@ -301,6 +318,7 @@ Turn::Segment& Scheduler<Faults>::open_segment(Group& group, Turn& turn) {
              .count = 0,
              .concurrency = true,
              .in_flight = false,
+             .plain = false,
              .each_ns = 0,
              .charged_ns = 0,
              .succeeded = 0,
@@ -345,7 +363,7 @@ void Scheduler<Faults>::go_on(TaskRecord& record, Turn& turn) {
   turn.tasks[turn.count++] = &record;
   Turn::Segment& segment = turn.segments[turn.segment_count++];
   segment = {
-      .group = &group, .first = 0, .count = 1, .concurrency = false, .in_flight = false, .each_ns = 0, .charged_ns = 0,
+      .group = &group, .first = 0, .count = 1, .concurrency = false, .in_flight = false, .plain = false, .each_ns = 0, .charged_ns = 0,
       .succeeded = 0, .queued_ns = 0, .used_ns = 0};
   if (record.phase == Phase::kContinuing) {
     group.continuing.erase(record);
@@ -472,7 +490,7 @@ void Scheduler<Faults>::wind_up(Turn& turn, TaskRecord* stays) {
     if (s + 4 < turn.segment_count) turn.segments[s + 4].group->prefetch();
     Turn::Segment& segment = turn.segments[s];
     Group& group = *segment.group;
-    if (stays == nullptr && turn.measured && group.plain && segment.succeeded == segment.count && segment.in_flight) {
+    if (stays == nullptr && turn.measured && segment.plain && group.plain && segment.succeeded == segment.count) {
       end_plain_segment(turn, segment, rate, all);
       continue;
     }
@@ -506,7 +524,7 @@ inline void Scheduler<Faults>::end_plain_segment(Turn& turn, Turn::Segment& segm
   const Duration used(static_cast<std::int64_t>(segment.used_ns));
   all.time += used;
   all.tasks += segment.count;
-  charge(group, static_cast<double>(segment.used_ns) * rate - segment.charged_ns);
+  group.served += (static_cast<double>(segment.used_ns) * rate - segment.charged_ns) * group.inverse_weight;
   learn(group, used, segment.count);
   group.expected_whole_ns = group.expected_ns;
   group.counters.thread_time += used;
@@ -519,6 +537,8 @@ inline void Scheduler<Faults>::end_plain_segment(Turn& turn, Turn::Segment& segm
   --group.running;
   --group.own;
   if (group.last_turn == &turn) group.last_turn = nullptr;
+  ReadySet& set = ready_[kReadyNormal];
+  if (set.contains(group)) set.update(group);  // It may have been charged too much.
   refresh_plain(group);
   end_charging(group);
 }

@@ -26,7 +26,7 @@ inline constexpr Duration kForgetDebtAfter = std::chrono::milliseconds(100);
 inline constexpr double kNoLevel = std::numeric_limits<double>::infinity();
 
 template <class Faults>
-void Scheduler<Faults>::charge(Group& group, double nanoseconds) {
+[[gnu::always_inline]] inline void Scheduler<Faults>::charge(Group& group, double nanoseconds) {
   const double weight = group.limits->weight;
   group.served += weight == 1.0 ? nanoseconds : nanoseconds / weight;
   if (nanoseconds >= 0 || !group.is_ready()) return;  // The sets notice growth by themselves.
@@ -36,12 +36,12 @@ void Scheduler<Faults>::charge(Group& group, double nanoseconds) {
 }
 
 template <class Faults>
-double Scheduler<Faults>::expected_ns(const Group& group) const {
+[[gnu::always_inline]] inline double Scheduler<Faults>::expected_ns(const Group& group) const {
   return group.expected_ns < 0 ? static_cast<double>(Turn::kLength.count()) : group.expected_ns;
 }
 
 template <class Faults>
-void Scheduler<Faults>::learn(Group& group, Duration total, std::uint32_t count) {
+[[gnu::always_inline]] inline void Scheduler<Faults>::learn(Group& group, Duration total, std::uint32_t count) {
   if (count == 0) return;
   const double mean = count == 1 ? static_cast<double>(total.count()) : static_cast<double>(total.count()) / count;
   if (group.expected_ns < 0) {
@@ -234,7 +234,7 @@ void Scheduler<Faults>::lift_for_lack_of_demand(Group& group) {
 }
 
 template <class Faults>
-void Scheduler<Faults>::on_unready(Group& group) {
+[[gnu::always_inline]] inline void Scheduler<Faults>::on_unready(Group& group) {
   ready_weight_ -= group.limits->weight;
   if (active_ == 1) ready_weight_ = 0;  // No rounding errors for ever.
   group.keeps_place = group.waiting != 0 && group.running >= group.limits->max_concurrency && !group.paused;
@@ -243,17 +243,17 @@ void Scheduler<Faults>::on_unready(Group& group) {
 }
 
 template <class Faults>
-void Scheduler<Faults>::begin_charging(Group& group) {
+[[gnu::always_inline]] inline void Scheduler<Faults>::begin_charging(Group& group) {
   if (group.charged++ == 0 && !group.is_ready()) ++active_;
 }
 
 template <class Faults>
-void Scheduler<Faults>::end_charging(Group& group) {
+[[gnu::always_inline]] inline void Scheduler<Faults>::end_charging(Group& group) {
   if (--group.charged == 0 && !group.is_ready()) on_inactive(group);
 }
 
 template <class Faults>
-void Scheduler<Faults>::on_inactive(Group& group) {
+[[gnu::always_inline]] inline void Scheduler<Faults>::on_inactive(Group& group) {
   group.inactive_since = now_;
   // The last one to go leaves its mark: whoever comes next starts beside it, not before it.
   if (--active_ == 0) level_ = std::max(level_, group.served);

@@ -51,7 +51,9 @@ template <class Faults>
 class Storm {
  public:
   explicit Storm(std::uint64_t seed)
-      : random_(seed), options_(make_options()), scheduler_(make_copy(), now_), workers_(workers_count_) {}
+      : random_(seed), options_(make_options()), scheduler_(make_copy(), now_), workers_(workers_count_) {
+    for (Worker& worker : workers_) worker.turn.measured = random_.chance(0.5);
+  }
 
   /// Plays `events` random events, then lets everything end.
   std::string run(int events = 400) {
@@ -92,6 +94,7 @@ class Storm {
   GroupExecutorOptions make_options() {
     GroupExecutorOptions options;
     workers_count_ = some(4);
+    plain_ = random_.chance(0.5) ? 0.0 : random_.unit();
     options.threads = workers_count_;
     options.global_max_in_flight = random_.chance(0.3) ? kUnlimited : some(5);
     options.max_parked = random_.chance(0.5) ? 1000 : 4 + some(12);
@@ -157,15 +160,21 @@ class Storm {
   Ref<StormTask> make_task(int group) {
     const int number = static_cast<int>(tasks_.size());
     auto task = Ref<StormTask>::adopt(new StormTask(number, group));
-    task->priority = static_cast<Priority>(random_.below(kPriorityCount));
+    if (!random_.chance(plain_)) task->priority = static_cast<Priority>(random_.below(kPriorityCount));
     task->blocks = random_.chance(0.5);
     task->order = ++order_;
-    for (std::uint64_t i = random_.below(4); i > 0; --i) task->steps.push_back(static_cast<Step>(random_.below(8)));
-    SubmitOptions& limits = task->extras().options;
-    if (random_.chance(0.15)) limits.queue_timeout = std::chrono::milliseconds(some(10));
-    if (random_.chance(0.15)) limits.run_timeout = std::chrono::milliseconds(some(10));
-    if (random_.chance(0.05)) limits.deadline = now_ + std::chrono::milliseconds(some(20));
-    task->timed = limits.run_timeout || limits.deadline;
+    if (random_.chance(plain_)) {
+      if (random_.chance(0.3)) task->steps.push_back(Step::kSpend);
+    } else {
+      for (std::uint64_t i = random_.below(4); i > 0; --i) task->steps.push_back(static_cast<Step>(random_.below(8)));
+    }
+    if (!random_.chance(plain_)) {
+      SubmitOptions& limits = task->extras().options;
+      if (random_.chance(0.15)) limits.queue_timeout = std::chrono::milliseconds(some(10));
+      if (random_.chance(0.15)) limits.run_timeout = std::chrono::milliseconds(some(10));
+      if (random_.chance(0.05)) limits.deadline = now_ + std::chrono::milliseconds(some(20));
+      task->timed = limits.run_timeout || limits.deadline;
+    }
     task->add_executors_reference();
     task->home = reinterpret_cast<ExecutorHome*>(this);  // Only compared, never called.
     tasks_.push_back(task);
@@ -278,7 +287,7 @@ class Storm {
     StormTask& task = *worker.body;
     if (task.stop_asked && random_.chance(0.5)) task.next_step = task.steps.size();
     if (task.next_step == task.steps.size()) {
-      end_body(task);
+      end_body(task, &worker.turn);
       worker.body = nullptr;
       return;
     }
@@ -371,10 +380,11 @@ class Storm {
       fail(task, "more fly than layer 2 allows");
   }
 
-  void end_body(StormTask& task) {
+  void end_body(StormTask& task, Turn* turn) {
     const TaskStatus status = random_.chance(0.8) ? TaskStatus::kSuccess : TaskStatus::kFailed;
     task.where = Where::kGone;
     if (!task.claim_by_body(status)) return;
+    if (turn != nullptr && turn->measured) turn->measure(task, status, now_);
     settled(task);
     task.publish(now_);
   }
@@ -386,7 +396,7 @@ class Storm {
     if (random_.chance(0.5)) return;
     let_go_.erase(let_go_.begin() + static_cast<std::ptrdiff_t>(place));
     task->extras().await_error.reset();
-    end_body(*task);
+    end_body(*task, nullptr);
     scheduler_.finish_let_go(*task, now_);
   }
 
@@ -554,6 +564,7 @@ class Storm {
   Time start_ = Time(std::chrono::hours(1));
   Time now_ = start_;
   std::uint32_t workers_count_ = 1;
+  double plain_ = 0;  ///< How many tasks use nothing special.
   std::uint32_t global_limit_ = kUnlimited;
   std::uint32_t max_parked_ = 1000;
   std::array<Model, kGroups> models_;

@@ -14,12 +14,12 @@ Group* Scheduler<Faults>::find(std::string_view key) const {
 template <class Faults>
 Group& Scheduler<Faults>::find_or_create(std::string_view key, std::uint32_t hash) {
   if (Group* group = groups_.find(key, hash)) return *group;
-  Group& group = groups_.insert(std::make_unique<Group>(key, hash));
+  Group& group = groups_.insert(key, hash);
   const auto resolved = policy_.resolve(key);
-  if (last_limits_ == nullptr || resolved.limits != *last_limits_) {
-    last_limits_ = std::make_shared<const ResolvedLimits>(resolved.limits);
+  if (!last_limits_ || resolved.limits != last_limits_->get()) {
+    last_limits_ = Ref<SharedLimits>::adopt(new SharedLimits(resolved.limits));
   }
-  group.limits = last_limits_;
+  group.set_limits(last_limits_);
   may_block_submitters_ = may_block_submitters_ || group.limits->overflow == OverflowPolicy::kBlock;
   group.paused = resolved.paused;
   if (group.limits->rate) group.pace = std::make_unique<Group::Pace>(group, *group.limits->rate, now_);
@@ -181,7 +181,7 @@ TaskList& Scheduler<Faults>::queue_of(Group& group, const TaskRecord& record) {
 }
 
 template <class Faults>
-void Scheduler<Faults>::enqueue(Group& group, TaskRecord& record) {
+[[gnu::always_inline]] inline void Scheduler<Faults>::enqueue(Group& group, TaskRecord& record) {
   record.phase = Phase::kWaiting;
   record.sequence = ++group.last_sequence;
   ++group.waiting;

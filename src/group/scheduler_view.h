@@ -21,28 +21,34 @@ Bound Scheduler<Faults>::bound_of(const Group& group, bool awaited) const {
   return Bound::kWorkers;
 }
 
-// Something else binds the group now. Adds the time since the last change to what bound it then. Of the time in which it was ready, the part with
-// layer 1 full is that layer's.
+// Something else binds the group now. Adds the time since the last change to what bound it then.
 template <class Faults>
-void Scheduler<Faults>::note_bound(Group& group, Bound bound) {
+[[gnu::always_inline]] inline void Scheduler<Faults>::note_bound(Group& group, Bound bound) {
   const Bound before = std::exchange(group.bound, bound);
   const Duration passed = now_ - std::exchange(group.bound_since, now_);
+  if (global_limit_ == kUnlimited && before == Bound::kWorkers) {
+    group.blocked_by_workers += passed;
+  } else {
+    add_blocked(group, before, passed);
+  }
+}
+
+// Of the time in which it was ready, the part with layer 1 full is that layer's.
+template <class Faults>
+void Scheduler<Faults>::add_blocked(Group& group, Bound by, Duration passed) {
   const Duration bound_now = layer1_bound();
   const Duration layer1 = bound_now - std::exchange(group.layer1_bound_before, bound_now);
-  if (before == Bound::kNothing) {
-    group.layer1_bound_before = layer1_bound();
-    return;
-  }
-  const auto blocked = [&](Bound by) -> Duration& {
-    if (by == Bound::kWorkers) return group.blocked_by_workers;
+  if (by == Bound::kNothing) return;
+  const auto blocked = [&](Bound each) -> Duration& {
+    if (each == Bound::kWorkers) return group.blocked_by_workers;
     if (!group.blocked) group.blocked = std::make_unique<std::array<Duration, kBoundCount>>();
-    return (*group.blocked)[static_cast<std::size_t>(by)];
+    return (*group.blocked)[static_cast<std::size_t>(each)];
   };
-  if (before == Bound::kWorkers || before == Bound::kGlobal) {
+  if (by == Bound::kWorkers || by == Bound::kGlobal) {
     if (layer1 != Duration::zero()) blocked(Bound::kGlobal) += layer1;
     blocked(Bound::kWorkers) += passed - layer1;
   } else if (passed != Duration::zero()) {
-    blocked(before) += passed;
+    blocked(by) += passed;
   }
 }
 

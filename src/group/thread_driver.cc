@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::uint32_t kTakenInAtOnce = 256;
 const Duration kWorthWaking = std::chrono::microseconds(getenv("WW") ? atoi(getenv("WW")) : 100);
+const int TRIES = getenv("TRIES") ? atoi(getenv("TRIES")) : 50;
 constexpr Duration kSpin = std::chrono::microseconds(20);
 constexpr Duration kLookEvery = std::chrono::milliseconds(1);
 constexpr Duration kLongTask = std::chrono::microseconds(500);
@@ -49,14 +50,6 @@ struct Signal {
   CondVar changed;
   bool set COHORT_GUARDED_BY(mutex) = false;
 };
-
-void pause_processor() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#else
-  std::this_thread::yield();
-#endif
-}
 
 }  // namespace
 
@@ -422,7 +415,7 @@ bool ThreadDriver::next_turn(Runner& runner) {
     Chores chores;
     bool taken = false;
     {
-      MutexLock lock(mutex_);
+      MutexLock lock(mutex_, TRIES);
       const Time now = clock_.now();
       const bool was_blocked = runner.blocked;
       if (std::exchange(runner.arrives, false)) --arriving_;

@@ -33,6 +33,7 @@ struct Turn : ListLinks<Turn> {
     std::uint32_t count = 0;
     bool concurrency = false;  ///< Holds a permit of layer 3.
     bool in_flight = false;    ///< Holds a place of layer 2.
+    bool plain = false;        ///< Its tasks have no time limits and its group was plain, see Group.
     double each_ns = 0;        ///< Charged for each task when it was taken, before the weight.
     double charged_ns = 0;     ///< Charged for all of it so far.
     // Added up by a worker that measures.

@@ -19,6 +19,15 @@
 
 namespace cohort {
 
+/// Tells the processor that this thread spins.
+inline void pause_processor() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
 /// A mutual exclusion lock whose use the compiler can check: name it in COHORT_GUARDED_BY of what it guards.
 ///
 /// Thread-safety: thread-safe.
@@ -30,6 +39,13 @@ class COHORT_ANNOTATE(capability("mutex")) Mutex {
 
   void lock() COHORT_ACQUIRE() { mutex_.lock(); }
   bool try_lock() COHORT_TRY_ACQUIRE(true) { return mutex_.try_lock(); }
+  void lock_soon(int tries) COHORT_ACQUIRE() {
+    for (; tries > 0; --tries) {
+      if (mutex_.try_lock()) return;
+      for (int i = 0; i < 8; ++i) pause_processor();
+    }
+    mutex_.lock();
+  }
   void unlock() COHORT_RELEASE() { mutex_.unlock(); }
 
  private:
@@ -41,6 +57,8 @@ class COHORT_ANNOTATE(capability("mutex")) Mutex {
 class COHORT_ANNOTATE(scoped_lockable) MutexLock {
  public:
   explicit MutexLock(Mutex& mutex) COHORT_ACQUIRE(mutex) : mutex_(mutex) { mutex_.lock(); }
+  /// Tries it `tries` times, a few nanoseconds apart, before it blocks: for a lock that is never held for long.
+  MutexLock(Mutex& mutex, int tries) COHORT_ACQUIRE(mutex) : mutex_(mutex) { mutex_.lock_soon(tries); }
   MutexLock(const MutexLock&) = delete;
   MutexLock& operator=(const MutexLock&) = delete;
   ~MutexLock() COHORT_RELEASE() {

@@ -34,9 +34,9 @@ inline constexpr int kBoundCount = 11;
 struct TaskCounters {
   std::uint64_t submitted = 0;
   std::uint64_t started = 0;
-  std::array<std::uint64_t, kTaskStatusCount> settled{};  ///< By TaskStatus.
   Duration queue_time{0};                                 ///< Of those that started.
   Duration thread_time{0};                                ///< How long their bodies occupied a thread.
+  std::array<std::uint64_t, kTaskStatusCount> settled{};  ///< By TaskStatus.
 
   [[nodiscard]] std::uint64_t count(TaskStatus status) const { return settled[static_cast<std::size_t>(status)]; }
   [[nodiscard]] std::uint64_t settled_total() const;

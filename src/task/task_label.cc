@@ -1,0 +1,63 @@
+#include "cohort/task/internal/task_label.h"
+
+#include <algorithm>
+
+namespace cohort::internal {
+namespace {
+
+// Two words that overlap cover every length from one word to two.
+template <class Word>
+void copy_ends(char* to, const char* from, std::size_t size) {
+  Word first{};
+  Word last{};
+  std::memcpy(&first, from, sizeof(Word));
+  std::memcpy(&last, from + size - sizeof(Word), sizeof(Word));
+  std::memcpy(to, &first, sizeof(Word));
+  std::memcpy(to + size - sizeof(Word), &last, sizeof(Word));
+}
+
+// Names are short, and a call of memcpy for an unknown length costs more than all else that is done with them.
+void copy(char* to, const char* from, std::size_t size) {
+  if (size > 16) {
+    std::memcpy(to, from, size);
+  } else if (size >= 8) {
+    copy_ends<std::uint64_t>(to, from, size);
+  } else if (size >= 4) {
+    copy_ends<std::uint32_t>(to, from, size);
+  } else {
+    for (std::size_t i = 0; i < size; ++i) to[i] = from[i];
+  }
+}
+
+std::uint64_t mixed(std::uint64_t sum, std::uint64_t value) {
+  sum = (sum ^ value) * 0x9E37'79B9'7F4A'7C15ULL;
+  return sum ^ (sum >> 29);
+}
+
+}  // namespace
+
+TaskLabel::TaskLabel(std::string_view key, std::string_view id)
+    : key_size_(static_cast<std::uint16_t>(std::min(key.size(), kMaxKeyBytes + 1))),
+      id_size_(static_cast<std::uint16_t>(std::min(id.size(), kMaxIdBytes + 1))),
+      key_hash_(hash(key.substr(0, key_size_))) {
+  char* to = in_place_.data();
+  if (!is_in_place()) {
+    to = static_cast<char*>(allocate_block(size()));
+    std::memcpy(in_place_.data(), &to, sizeof(to));
+  }
+  copy(to, key.data(), key_size_);
+  copy(to + key_size_, id.data(), id_size_);
+}
+
+std::uint32_t TaskLabel::hash(std::string_view key) {
+  std::uint64_t sum = key.size();
+  const char* next = key.data();
+  std::size_t left = key.size();
+  for (; left > 8; left -= 8, next += 8) sum = mixed(sum, word(next));
+  std::uint64_t rest = 0;
+  copy(reinterpret_cast<char*>(&rest), next, left);
+  sum = mixed(sum, rest);
+  return static_cast<std::uint32_t>(sum ^ (sum >> 32));
+}
+
+}  // namespace cohort::internal
