@@ -45,12 +45,19 @@ class ReadySet {
     insert(group);
   }
 
-  /// Hints that the groups behind `group`, and the first task of the next one, are about to be taken.
+  /// Hints that groups a few places behind `group`, and their first tasks, are about to be taken.
   void prefetch_after(const Group& group) const {
-    const Group* next = hook(group).next;
-    if (next == nullptr) return;
+    const Group* next = &group;
+    for (int i = 0; i < 3; ++i) {
+      next = hook(*next).next;
+      if (next == nullptr) return;
+    }
     if (const TaskRecord* task = next->queues[static_cast<std::size_t>(Priority::kNormal)].front()) task->prefetch();
-    if (const Group* second = hook(*next).next) second->prefetch();
+    for (int i = 0; i < 2; ++i) {
+      next = hook(*next).next;
+      if (next == nullptr) return;
+    }
+    next->prefetch();
   }
 
   /// The least served group, or null.

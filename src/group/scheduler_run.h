@@ -170,6 +170,7 @@ bool Scheduler<Faults>::take(Turn& turn, Time now) {
     return false;
   }
   wake_pending_ = false;
+  turn.expected = Turn::kLength - Duration(static_cast<std::int64_t>(budget_ns));
   hand_out(turn);
   return true;
 }
@@ -268,7 +269,7 @@ void Scheduler<Faults>::take_plain(Turn& turn, std::uint32_t share, double& budg
     set.prefetch_after(*group);
     TaskList& queue = group->queues[static_cast<std::size_t>(Priority::kNormal)];
     TaskRecord* record = queue.front();
-    if (!group->plain || group->last_take == takes_ || record == nullptr || record->extras_if_any() != nullptr ||
+    if (!group->plain || group->last_take == takes_ || record == nullptr || record->special ||
         !group->queues[static_cast<std::size_t>(Priority::kHigh)].empty()) {
       return;
     }
@@ -287,7 +288,7 @@ void Scheduler<Faults>::take_plain(Turn& turn, std::uint32_t share, double& budg
       ++segment.count;
       budget_ns -= each_ns;
       record = queue.front();
-    } while (record != nullptr && segment.count < most && budget_ns > 0 && record->extras_if_any() == nullptr);
+    } while (record != nullptr && segment.count < most && budget_ns > 0 && !record->special);
     group->counters.started += segment.count;
     group->waiting -= segment.count;
     waiting_ -= segment.count;

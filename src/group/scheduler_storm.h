@@ -174,6 +174,7 @@ class Storm {
       if (random_.chance(0.15)) limits.run_timeout = std::chrono::milliseconds(some(10));
       if (random_.chance(0.05)) limits.deadline = now_ + std::chrono::milliseconds(some(20));
       task->timed = limits.run_timeout || limits.deadline;
+      task->special = true;
     }
     task->add_executors_reference();
     task->home = reinterpret_cast<ExecutorHome*>(this);  // Only compared, never called.

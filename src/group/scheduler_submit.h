@@ -52,7 +52,7 @@ template <class Faults>
 void Scheduler<Faults>::take_in(TaskRecord& record, Origin origin, FullQueue full) {
   const TaskLabel& label = record.label();
   Group* known = groups_.find(label.key(), label.key_hash());
-  if (known != nullptr && known->plain && record.extras_if_any() == nullptr && !closed_ &&
+  if (known != nullptr && known->plain && !record.special && !closed_ &&
       label.id().size() <= TaskLabel::kMaxIdBytes && known->waiting < known->limits->max_waiting) {
     ++known->counters.submitted;
     adopt(*known, record);

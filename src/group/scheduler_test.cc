@@ -33,6 +33,8 @@ class SchedulerTest : public ::testing::Test {
   void submit(Record& record) {
     record.home = reinterpret_cast<ExecutorHome*>(this);
     record.add_executors_reference();
+    record.special = record.extras_if_any() != nullptr;
+    record.timed = record.special && record.extras().options.run_timeout;
     scheduler->submit(record, Scheduler<>::Origin::kOutside, Scheduler<>::FullQueue::kAsGroupSays, now);
   }
 

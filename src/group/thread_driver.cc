@@ -13,8 +13,9 @@ namespace cohort::internal {
 namespace {
 
 constexpr std::uint32_t kTakenInAtOnce = 256;
-const Duration kWorthWaking = std::chrono::microseconds(getenv("WW") ? atoi(getenv("WW")) : 100);
-const int TRIES = getenv("TRIES") ? atoi(getenv("TRIES")) : 50;
+constexpr Duration kShortTurn = std::chrono::microseconds(8);
+constexpr Duration kWorthWaking = std::chrono::milliseconds(2);
+constexpr int kTriesForLock = 50;
 constexpr Duration kSpin = std::chrono::microseconds(20);
 constexpr Duration kLookEvery = std::chrono::milliseconds(1);
 constexpr Duration kLongTask = std::chrono::microseconds(500);
@@ -223,9 +224,10 @@ bool ThreadDriver::stop_attending() {
   return !attended;
 }
 
-// Not for a little work when a worker comes back soon: the wake-up would take longer.
+// Not while somebody in a very short turn comes back at once, and what waits is not too much for him: for tasks as short
+// as that the lock is what costs, and a second worker mostly waits for it.
 bool ThreadDriver::is_worth_waking() const {
-  return batches_ == 0 || spinning_ != 0 || scheduler_.backlog() > kWorthWaking;
+  return short_turns_ == 0 || spinning_ != 0 || scheduler_.backlog() > kWorthWaking;
 }
 
 // Gives a slot to a thread: to one that spins, to the one that rested last, or to a new one.
@@ -415,7 +417,7 @@ bool ThreadDriver::next_turn(Runner& runner) {
     Chores chores;
     bool taken = false;
     {
-      MutexLock lock(mutex_, TRIES);
+      MutexLock lock(mutex_, kTriesForLock);
       const Time now = clock_.now();
       const bool was_blocked = runner.blocked;
       if (std::exchange(runner.arrives, false)) --arriving_;
@@ -464,6 +466,8 @@ bool ThreadDriver::take_turn(Runner& runner, Time now, Chores& chores) {
   runner.probe_after = kLongTask;
   runner.in_batch = runner.turn->count > 1;
   if (runner.in_batch) ++batches_;
+  runner.in_short_turn = runner.in_batch && runner.turn->expected < kShortTurn;
+  if (runner.in_short_turn) ++short_turns_;
   if (runner.turn->segments[0].group->tends_to_block) note_blocked(runner, now);
   return true;
 }
@@ -471,6 +475,7 @@ bool ThreadDriver::take_turn(Runner& runner, Time now, Chores& chores) {
 void ThreadDriver::leave_turn(Runner& runner) {
   runner.in_turn = false;
   if (std::exchange(runner.in_batch, false)) --batches_;
+  if (std::exchange(runner.in_short_turn, false)) --short_turns_;
   if (std::exchange(runner.blocked, false)) --blocked_;
 }
 

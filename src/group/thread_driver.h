@@ -104,6 +104,7 @@ class ThreadDriver {
     bool arrives = false;  // Has been given a slot and not looked yet: counted in arriving_.
     bool in_turn = false;
     bool in_batch = false;    // Its turn has several tasks: counted in batches_.
+    bool in_short_turn = false;  // And is expected to be very short: counted in short_turns_.
     bool blocked = false;     // Counted in blocked_.
     bool ended = true;        // No thread.
     std::uint64_t turns = 0;  // How many it has begun.
@@ -196,6 +197,7 @@ class ThreadDriver {
   std::uint32_t spinning_ COHORT_GUARDED_BY(mutex_) = 0;
   std::uint32_t arriving_ COHORT_GUARDED_BY(mutex_) = 0;
   std::uint32_t batches_ COHORT_GUARDED_BY(mutex_) = 0;
+  std::uint32_t short_turns_ COHORT_GUARDED_BY(mutex_) = 0;
   std::uint32_t blocked_ COHORT_GUARDED_BY(mutex_) = 0;      // Runners whose body is known to block.
   std::uint32_t extra_slots_ COHORT_GUARDED_BY(mutex_) = 0;  // Those that stand in for them.
   std::uint32_t unstarted_ COHORT_GUARDED_BY(mutex_) = 0;    // Slots for which no thread could be had.

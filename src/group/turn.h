@@ -98,6 +98,7 @@ struct Turn : ListLinks<Turn> {
   bool global = false;   ///< Holds a permit of layer 1.
   bool out = false;      ///< Listed by the scheduler.
   Time taken_at{};
+  Duration expected{0};             ///< How long it should take.
   Duration layer1_bound_before{0};  ///< How long layer 1 had been full when it was taken.
   std::uint32_t accrued_entry = 0;  ///< The entry that was last charged while it ran,
   double accrued_ns = 0;            ///< and how much beyond what was expected.

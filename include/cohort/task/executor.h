@@ -186,6 +186,7 @@ class Executor {
     record->priority = options.priority;
     if (options.queue_timeout || options.run_timeout || options.deadline) {
       record->extras().options = options;
+      record->special = true;
       record->timed = options.run_timeout || options.deadline;
     }
     return record;

@@ -127,7 +127,10 @@ class CallableRecord final : public ResultRecord<BodyValue<F>> {
   template <class G>
   CallableRecord(std::string_view group_key, std::string_view task_id, G&& callable)
       : ResultRecord<BodyValue<F>>(group_key, task_id), callable_(std::forward<G>(callable)) {
-    if constexpr (is_task_v<Returned<F>>) this->extras();
+    if constexpr (is_task_v<Returned<F>>) {
+      this->extras();
+      this->special = true;
+    }
   }
 
   bool run() override {

@@ -251,7 +251,8 @@ class TaskRecord : public ListLinks<TaskRecord> {
   bool let_go = false;         ///< Goes on without permits or turn: it ran out of time while its thread was parked.
   bool blocks_thread = false;  ///< While parked: a thread waits for it, not a suspended coroutine.
 
-  bool timed = false;            ///< It has a limit on its run time. Set before it is handed in.
+  bool special = false;          ///< It came with extras. Set before it is handed in, as is
+  bool timed = false;            ///< that it has a limit on its run time.
   bool claimed_by_body = false;  ///< The body's; the scheduler reads it after the body has ended.
 
  private:
