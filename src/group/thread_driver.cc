@@ -74,7 +74,7 @@ ThreadDriver::~ThreadDriver() = default;
 
 void ThreadDriver::end() {
   static_cast<void>(shutdown(Duration(0)));
-  wait_for_progress([this]() COHORT_REQUIRES(mutex_) { return scheduler_.present() == 0 && inbox_is_drained(); },
+  wait_for_progress([this]() COHORT_REQUIRES(mutex_) { return scheduler_.present() == 0; },
                     Time::max());
   {
     MutexLock lock(mutex_);
@@ -168,7 +168,7 @@ void ThreadDriver::look() {
     take_in(now, kTakenInAtOnce);
     follow_up(chores, now);
   }
-  perform(chores);
+  perform(std::move(chores));
 }
 
 // For a submitter with a ticket and no place. He never waits for the lock: whoever holds it may be waiting for him to use
@@ -191,7 +191,8 @@ void ThreadDriver::follow_up(Chores& chores, Time now) {
     watching_ = true;
     look_at_ = now + kLookEvery;
   }
-  if (stop_attending() && !inbox_.looks_empty()) take_in(now, Inbox::kSize);
+  // All of it: who left it there may have looked already, and not come so far.
+  if (!attend() && !inbox_.looks_empty()) take_in(now, Inbox::kSize);
 
   Actions actions = scheduler_.take_actions();
   for (const TaskRef& record : actions.let_go) call(*parked_.at(record.get()), chores);
@@ -215,13 +216,12 @@ void ThreadDriver::follow_up(Chores& chores, Time now) {
   }
 }
 
-// Brings attended_ up to date; true when it has just been cleared.
-bool ThreadDriver::stop_attending() {
+// Brings attended_ up to date and returns it.
+bool ThreadDriver::attend() {
   const bool soon = watching_ && (scheduler_.idle_workers() == 0 || batches_ != 0);
   const bool attended = spinning_ != 0 || arriving_ != 0 || soon;
-  if (attended == attended_.load(std::memory_order_relaxed)) return false;
-  attended_.store(attended, std::memory_order_seq_cst);
-  return !attended;
+  if (attended != attended_.load(std::memory_order_relaxed)) attended_.store(attended, std::memory_order_seq_cst);
+  return attended;
 }
 
 // Not while somebody in a very short turn comes back at once, and what waits is not too much for him: for tasks as short
@@ -254,7 +254,7 @@ void ThreadDriver::call(Runner& runner, Chores& chores) {
   if (runner.asleep) chores.notify.push_back(&runner);
 }
 
-void ThreadDriver::perform(Chores& chores) {
+void ThreadDriver::perform(Chores chores) {
   for (Runner* runner : chores.notify) runner->wake.notify_one();
   for (Runner* runner : chores.start) start(*runner);
   if (chores.notify_watcher) watch_wake_.notify_one();
@@ -301,19 +301,36 @@ void ThreadDriver::cancel(TaskRecord& record) {
 
 template <class Reached>
 bool ThreadDriver::wait_for_progress(Reached&& reached, Time until) {
-  MutexLock lock(mutex_);
-  ++progress_waiters_;
-  bool in_time = true;
-  while (!reached() && in_time) {
-    if (until == Time::max()) {
-      progress_.wait(mutex_);
-    } else {
-      progress_.wait_until(mutex_, std::chrono::steady_clock::now() + (until - clock_.now()));
-      in_time = clock_.now() < until;
+  Chores chores;
+  bool is_reached = false;
+  {
+    MutexLock lock(mutex_);
+    ++progress_waiters_;
+    for (;;) {
+      const Time now = clock_.now();
+      if (reached()) {
+        // Unless something has been submitted, by a task that is gone by now, and not been looked at.
+        take_in_all(now);
+        follow_up(chores, now);
+        is_reached = reached();
+      }
+      if (is_reached || now >= until) break;
+      if (!chores.empty()) {
+        lock.unlock();
+        perform(std::exchange(chores, Chores()));
+        lock.lock();
+        continue;
+      }
+      if (until == Time::max()) {
+        progress_.wait(mutex_);
+      } else {
+        progress_.wait_until(mutex_, std::chrono::steady_clock::now() + (until - now));
+      }
     }
+    --progress_waiters_;
   }
-  --progress_waiters_;
-  return reached();
+  perform(std::move(chores));
+  return is_reached;
 }
 
 // Inside a task it awaits what the group has open, and so is parked, and a circle is found.
@@ -325,7 +342,7 @@ Result<void> ThreadDriver::drain(std::string_view key, Duration timeout) {
   bool drained = false;
   if (task == nullptr) {
     drained = wait_for_progress(
-        [&]() COHORT_REQUIRES(mutex_) { return scheduler_.is_drained(key) && inbox_is_drained(); }, until);
+        [&]() COHORT_REQUIRES(mutex_) { return scheduler_.is_drained(key); }, until);
   }
   while (task != nullptr && !drained && !conflict && clock_.now() < until) {
     std::vector<TaskRef> open = with_scheduler([&](Scheduler<>& scheduler, Time) { return scheduler.open_tasks(key); });
@@ -350,7 +367,7 @@ Result<void> ThreadDriver::shutdown(Duration timeout) {
   }
   const Time until = saturating_add(clock_.now(), timeout);
   with_scheduler([](Scheduler<>& scheduler, Time now) { scheduler.close(now); });
-  const auto drained = [this]() COHORT_REQUIRES(mutex_) { return scheduler_.is_drained() && inbox_is_drained(); };
+  const auto drained = [this]() COHORT_REQUIRES(mutex_) { return scheduler_.is_drained(); };
   if (wait_for_progress(drained, until)) return {};
   with_scheduler([](Scheduler<>& scheduler, Time now) { scheduler.cancel_all(now); });
   return Error{
@@ -439,7 +456,7 @@ bool ThreadDriver::next_turn(Runner& runner) {
       }
       follow_up(chores, now);
     }
-    perform(chores);
+    perform(std::move(chores));
     if (taken) return true;
     if (!rest(runner)) return false;
   }
@@ -543,7 +560,7 @@ bool ThreadDriver::rest(Runner& runner) {
   }
   follow_up(chores, clock_.now());
   lock.unlock();
-  perform(chores);
+  perform(std::move(chores));
   lock.lock();
   const auto leave_at = std::chrono::steady_clock::now() + kSurplusStays;
   while (!called() && !stopping_) {
@@ -763,7 +780,7 @@ void ThreadDriver::watch() {
         watcher_sleeps_until_ = Time::min();
       }
     }
-    perform(chores);
+    perform(std::move(chores));
     if (look_now) look_around();
     join_ended();
   }
@@ -794,7 +811,7 @@ void ThreadDriver::look_around() {
     }
     follow_up(chores, now);
     lock.unlock();
-    perform(chores);
+    perform(std::move(chores));
   }
   // A system call each: not under the lock.
   for (Suspect& each : suspects) each.blocked = blocked_probe_(each.thread_id);
@@ -817,7 +834,7 @@ void ThreadDriver::look_around() {
   look_at_ = now + kLookEvery;
   follow_up(chores, now);
   lock.unlock();
-  perform(chores);
+  perform(std::move(chores));
 }
 
 void ThreadDriver::join_ended() {

@@ -37,7 +37,8 @@ namespace cohort::internal {
 /// before it rests, or has just been called; or, while the watcher looks every millisecond, a worker in a short turn, or any if none is idle. A
 /// submitter who does not find it set looks himself, and wakes a worker. No task is forgotten: he stores his task and
 /// then loads `attended_`; whoever clears it stores that and then looks into the inbox; all four are sequentially
-/// consistent, so at least one of them sees the other's.
+/// consistent, so at least one of them sees the other's. And whoever releases the lock while it is not set leaves nothing
+/// in the inbox but tickets that have not been used yet, whose owners will look.
 ///
 /// **The watcher** is a thread that fires timers. While no slot is idle, or a turn has a rest that others could run, it
 /// also looks every millisecond: a turn whose task takes long loses its rest, and a thread that the kernel says is
@@ -79,12 +80,12 @@ class ThreadDriver {
       event(scheduler_, now);
       follow_up(chores, now);
       lock.unlock();
-      perform(chores);
+      perform(std::move(chores));
     } else {
       auto answer = event(scheduler_, now);
       follow_up(chores, now);
       lock.unlock();
-      perform(chores);
+      perform(std::move(chores));
       return answer;
     }
   }
@@ -120,6 +121,10 @@ class ThreadDriver {
     std::vector<Runner*> notify;
     std::vector<Runner*> start;
     bool notify_watcher = false;
+
+    [[nodiscard]] bool empty() const {
+      return actions.empty() && notify.empty() && start.empty() && !notify_watcher;
+    }
   };
 
 
@@ -133,8 +138,8 @@ class ThreadDriver {
   void call(Runner& runner, Chores& chores) COHORT_REQUIRES(mutex_);
   [[nodiscard]] bool is_worth_waking() const COHORT_REQUIRES(mutex_);
   void wake_one(Chores& chores) COHORT_REQUIRES(mutex_);
-  [[nodiscard]] bool stop_attending() COHORT_REQUIRES(mutex_);
-  void perform(Chores& chores) COHORT_EXCLUDES(mutex_);
+  [[nodiscard]] bool attend() COHORT_REQUIRES(mutex_);
+  void perform(Chores chores) COHORT_EXCLUDES(mutex_);
   void settle(Actions::Settlement& settlement);
   void submit_or_wait(TaskRecord& record);
   void tell(TaskEvent::Kind kind, const TaskRecord& record, Time at, TaskStatus status = TaskStatus::kSuccess);
@@ -167,9 +172,6 @@ class ThreadDriver {
   void look_around() COHORT_EXCLUDES(mutex_);
   [[nodiscard]] bool needs_watching() const COHORT_REQUIRES(mutex_);
   void join_ended() COHORT_EXCLUDES(mutex_);
-  [[nodiscard]] bool inbox_is_drained() const COHORT_REQUIRES(mutex_) {
-    return inbox_.is_drained_to(inbox_.next_ticket());
-  }
   template <class Reached>
   bool wait_for_progress(Reached&& reached, Time until) COHORT_EXCLUDES(mutex_);
 
