@@ -3,16 +3,13 @@
 
 #include <cstdio>
 
+#include "cohort/group/group_executor.h"
 #include "cohort/task/task_scope.h"
 #include "cohort/task/when.h"
-#include "cohort/testing/manual_executor.h"
-
-using namespace std::chrono_literals;
 
 int main() {
-  cohort::VirtualClock clock;
-  cohort::ManualExecutor executor(
-      clock, {.defaults = {.max_concurrency = 1, .max_in_flight = 1}, .global_max_in_flight = 1, .threads = 1});
+  cohort::GroupExecutor executor(
+      {.defaults = {.max_concurrency = 1, .max_in_flight = 1}, .global_max_in_flight = 1, .threads = 1});
 
   auto page = executor.submit("pages", "home", [&executor] {
     auto price = executor.submit("pages", "price", [] { return 12; });

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "cohort/group/group_executor.h"
 #include "cohort/task/sleep.h"
 #include "cohort/task/when.h"
-#include "cohort/testing/manual_executor.h"
 
 using namespace std::chrono_literals;
 
@@ -20,9 +20,8 @@ cohort::Task<int> poll_until_ready(int polls) {
 }  // namespace
 
 int main() {
-  cohort::VirtualClock clock;
-  cohort::ManualExecutor executor(clock, {.defaults = {.max_concurrency = 100}, .threads = 1});
-  const auto start = clock.now();
+  cohort::GroupExecutor executor({.defaults = {.max_concurrency = 100}, .threads = 1});
+  const auto start = executor.clock().now();
 
   std::vector<cohort::TaskHandle<int>> polls;
   polls.reserve(1000);
@@ -37,6 +36,6 @@ int main() {
   });
 
   std::printf("%d polls", sum.await().value.value_or(-1));
-  const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(clock.now() - start);
-  std::printf(" in %lld ms of virtual time on one worker\n", static_cast<long long>(took.count()));
+  const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(executor.clock().now() - start);
+  std::printf(" in %lld ms on %zu thread(s)\n", static_cast<long long>(took.count()), executor.thread_count());
 }

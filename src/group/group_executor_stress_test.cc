@@ -272,7 +272,7 @@ TEST(GroupExecutorStressTest, SubmittersRaceWithShutdown) {
     for (int t = 0; t < 2; ++t) {
       submitters.emplace_back([&] {
         std::vector<TaskHandle<void>> handles;
-        while (go_on) handles.push_back(executor.submit("g", "t", [&] { ++ran; }));
+        for (int i = 0; i < 2000 && go_on; ++i) handles.push_back(executor.submit("g", "t", [&] { ++ran; }));
         for (const auto& handle : handles) {
           const auto result = handle.await();
           if (result.ok()) ++succeeded;

@@ -25,7 +25,7 @@ namespace cohort {
 /// A task of one ManualExecutor cannot await a task of another: nobody would drive that one.
 ///
 /// Thread-safety: confined to the thread that made it and the bodies it runs.
-/// Example: examples/04_virtual_time.cc
+/// Example: examples/05_virtual_time.cc
 class ManualExecutor final : public Executor {
  public:
   explicit ManualExecutor(VirtualClock& clock, GroupExecutorOptions options = {});
