@@ -24,7 +24,8 @@ using internal::Turn;
 class ManualExecutor::Driver {
  public:
   Driver(const internal::ExecutorHome& home, VirtualClock& clock, GroupExecutorOptions options)
-      : home_(home), clock_(clock), workers_(options.threads), scheduler_(std::move(options), clock.now()) {}
+      : home_(home),
+        listener_(std::move(options.listener)), clock_(clock), workers_(options.threads), scheduler_(std::move(options), clock.now()) {}
 
   void end() {
     static_cast<void>(shutdown(Duration(0)));
@@ -112,6 +113,7 @@ class ManualExecutor::Driver {
   void submit(TaskRecord& record, Submission submission) {
     const auto full =
         submission == Submission::kPaced ? Scheduler<>::FullQueue::kBlock : Scheduler<>::FullQueue::kAsGroupSays;
+    tell(TaskEvent::Kind::kSubmitted, record);
     scheduler_.submit(record, origin_of(record), full, now());
     apply();
     if (record.phase == Phase::kAtDoor) {
@@ -122,6 +124,7 @@ class ManualExecutor::Driver {
   }
 
   void follow(TaskRecord& record, TaskRecord& predecessor) {
+    tell(TaskEvent::Kind::kSubmitted, record);
     scheduler_.follow(record, predecessor, origin_of(record), now());
     apply();
     if (record.phase != Phase::kDependent) return;
@@ -204,6 +207,7 @@ class ManualExecutor::Driver {
       for (Actions::Settlement& each : actions.settle) {
         each.record->set_error(std::move(each.error));
         if (!each.ran) each.record->drop_body();
+        tell(TaskEvent::Kind::kSettled, *each.record, each.record->status());
         each.record->publish(now());
       }
       for (const TaskRef& record : actions.stop) record->request_stop();
@@ -243,6 +247,19 @@ class ManualExecutor::Driver {
   }
 
  private:
+  void tell(TaskEvent::Kind kind, const TaskRecord& record, TaskStatus status = TaskStatus::kSuccess) {
+    if (!listener_) return;
+    try {
+      listener_({.kind = kind,
+                 .group = record.label().key(),
+                 .task_id = record.label().id(),
+                 .status = status,
+                 .at = now()});
+    } catch (...) {
+      // The documented meaning of a listener that throws.
+    }
+  }
+
   [[nodiscard]] Scheduler<>::Origin origin_of(const TaskRecord& record) const {
     const TaskRecord* submitter = own_task();
     if (submitter == nullptr) return Scheduler<>::Origin::kOutside;
@@ -308,6 +325,7 @@ class ManualExecutor::Driver {
   void run_turn(BatonThread& thread) {
     while (TaskRecord* record = worker_of_[&thread] != nullptr ? worker_of_[&thread]->turn.begin(now()) : nullptr) {
       const TaskRef alive(*record);
+      if (!worker_of_[&thread]->turn.goes_on) tell(TaskEvent::Kind::kStarted, *record);
       if (!run_body(*record, thread)) return;
     }
     Worker& worker = *worker_of_[&thread];
@@ -324,7 +342,10 @@ class ManualExecutor::Driver {
         return false;
       }
     }
-    if (record.claimed_by_body) record.publish(now());
+    if (record.claimed_by_body) {
+      tell(TaskEvent::Kind::kSettled, record, record.claimed_status());
+      record.publish(now());
+    }
     if (!record.let_go) return true;
     scheduler_.finish_let_go(record, now());
     apply();
@@ -408,6 +429,7 @@ class ManualExecutor::Driver {
   }
 
   const internal::ExecutorHome& home_;
+  Function<void(const TaskEvent&)> listener_;
   VirtualClock& clock_;
   Workers workers_;
   std::unordered_map<const Worker*, std::unique_ptr<Worker>> spare_;

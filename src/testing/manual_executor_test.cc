@@ -354,5 +354,16 @@ TEST(ManualExecutorDeathTest, ADeadlockIsAnAssertionThatSaysWhoWaits) {
       "deadlock in virtual time.*'stuck'.*'a' is paused");
 }
 
+TEST(ManualExecutorListenerTest, HearsOfEveryTask) {
+  std::vector<std::string> heard;
+  World world({.listener = [&](const TaskEvent& event) {
+    heard.push_back(std::string(event.task_id) + "/" + std::to_string(static_cast<int>(event.kind)));
+  }});
+  auto first = world.executor.submit("g", "a", [] { return 1; });
+  auto then = first.then("b", [](int value) { return value; });
+  EXPECT_EQ(then.await().value, 1);
+  EXPECT_EQ(heard, (std::vector<std::string>{"a/0", "b/0", "a/1", "a/2", "b/1", "b/2"}));
+}
+
 }  // namespace
 }  // namespace cohort
