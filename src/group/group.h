@@ -31,19 +31,13 @@ enum ReadyKind : std::uint8_t {
 inline constexpr int kReadyKinds = 3;
 
 /// Limits that many groups share.
-class SharedLimits {
- public:
-  explicit SharedLimits(const ResolvedLimits& limits) : limits_(limits) {}
-  [[nodiscard]] const ResolvedLimits& get() const { return limits_; }
-  void ref() { ++references_; }
+struct SharedLimits : ResolvedLimits {
+  explicit SharedLimits(const ResolvedLimits& limits) : ResolvedLimits(limits) {}
+  void ref() { ++references; }
   void unref() {
-    if (--references_ == 0) delete this;
+    if (--references == 0) delete this;
   }
-
- private:
-  ~SharedLimits() = default;
-  ResolvedLimits limits_;
-  std::uint32_t references_ = 1;  // Guarded by whatever guards the scheduler.
+  std::uint32_t references = 1;  // Guarded by whatever guards the scheduler.
 };
 
 /// The part of a Group that every task touches: three cache lines.
@@ -71,9 +65,9 @@ struct alignas(64) BusyGroup {
   double served = 0;        ///< Time charged, over the weight, in nanoseconds; see scheduler_share.h.
   double expected_ns = -1;  ///< Moving average of one task's thread time; below 0: unknown.
   ReadyHook normal;
-  double inverse_weight = 1;    ///< Only while plain.
-  std::uint32_t last_take = 0;  ///< The take that last took from it, modulo 2^32.
-  const ResolvedLimits* limits = nullptr;
+  std::uint32_t last_take = 0;   ///< The take that last took from it, modulo 2^32.
+  float expected_whole_ns = -1;  ///< As expected_ns, from its start to its end.
+  Ref<SharedLimits> limits;
   Time inactive_since{};
   Time no_demand_since{};  ///< When it left the ready sets.
 
@@ -91,10 +85,6 @@ struct Group : BusyGroup, ListLinks<Group> {
 
   [[nodiscard]] bool has_unawaited() const { return !queues[0].empty() || !queues[1].empty() || !queues[2].empty(); }
   [[nodiscard]] bool is_ready() const { return normal.place >= 0 || urgent.place >= 0 || to_continue.place >= 0; }
-  void set_limits(Ref<SharedLimits> shared) {
-    shared_limits = std::move(shared);
-    limits = &shared_limits->get();
-  }
   void prefetch() const {
     const char* first = reinterpret_cast<const char*>(this);
     for (int line = 0; line < 3; ++line) __builtin_prefetch(first + 64 * line, 1);
@@ -106,7 +96,7 @@ struct Group : BusyGroup, ListLinks<Group> {
   std::uint32_t suspended = 0;    ///< kSuspended and kContinuing, permits held.
   std::uint32_t overrunning = 0;  ///< Settled by a time-out, body not back.
   std::uint32_t drains = 0;       ///< How many wait for it to be empty.
-  std::uint32_t slab = 0;         ///< GroupTable's.
+  std::uint32_t place = 0;        ///< GroupTable's.
   std::string key;
   TaskList awaited;     ///< kWaiting and awaited.
   TaskList resumed;     ///< kResuming.
@@ -116,11 +106,12 @@ struct Group : BusyGroup, ListLinks<Group> {
   TaskList dependents;  ///< kDependent.
   ReadyHook urgent;
   ReadyHook to_continue;
-  Ref<SharedLimits> shared_limits;
-  double expected_whole_ns = -1;  ///< As expected_ns, from its start to its end.
   Time in_line_since{};           ///< The line of those that may be evicted.
-  Duration layer1_bound_before{0};
-  std::unique_ptr<std::array<Duration, kBoundCount>> blocked;  ///< By all else that a task can wait for.
+  struct Blocked {
+    Duration layer1_bound_before{0};
+    std::array<Duration, kBoundCount> by{};
+  };
+  std::unique_ptr<Blocked> blocked;  ///< By all else that a task can wait for than a worker.
 
   struct Pace {
     Pace(Group& owner, const Rate& rate, Time now) : bucket(rate, now), timer(owner) {}

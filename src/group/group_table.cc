@@ -12,20 +12,20 @@ GroupTable::~GroupTable() {
 
 Group& GroupTable::insert(std::string_view key, std::uint32_t hash) {
   if (2 * (size_ + 1) > entries_.size()) resize(2 * entries_.size());
-  std::uint32_t number = 0;
-  auto* group = ::new (allocate(number)) Group(key, hash);
-  group->slab = number;
-  put({group, hash});
+  const std::uint32_t number = allocate();
+  auto* group = ::new (slabs_[number / kSlabSize].places[number % kSlabSize].bytes) Group(key, hash);
+  group->place = number;
+  put({number, hash});
   ++size_;
   return *group;
 }
 
-void* GroupTable::allocate(std::uint32_t& number) {
+std::uint32_t GroupTable::allocate() {
   if (not_full_.empty()) {
     not_full_.push_back(static_cast<std::uint32_t>(slabs_.size()));
     slabs_.emplace_back();
   }
-  number = not_full_.back();
+  const std::uint32_t number = not_full_.back();
   Slab& slab = slabs_[number];
   if (slab.places == nullptr) {
     slab.places.reset(new Slab::Place[kSlabSize]);
@@ -37,13 +37,13 @@ void* GroupTable::allocate(std::uint32_t& number) {
   Slab::Place* place = slab.free;
   slab.free = *std::launder(reinterpret_cast<Slab::Place**>(place->bytes));
   if (++slab.used == kSlabSize) not_full_.pop_back();
-  return place->bytes;
+  return static_cast<std::uint32_t>(number * kSlabSize + static_cast<std::size_t>(place - slab.places.get()));
 }
 
 void GroupTable::free(Group& group) {
-  const std::uint32_t number = group.slab;
+  const auto number = static_cast<std::uint32_t>(group.place / kSlabSize);
   Slab& slab = slabs_[number];
-  auto* place = reinterpret_cast<Slab::Place*>(&group);
+  Slab::Place* place = &slab.places[group.place % kSlabSize];
   group.~Group();
   ::new (place->bytes) Slab::Place*(slab.free);
   slab.free = place;
@@ -53,17 +53,17 @@ void GroupTable::free(Group& group) {
 
 void GroupTable::put(Entry entry) {
   std::size_t place = entry.hash & mask_;
-  while (entries_[place].group != nullptr) place = (place + 1) & mask_;
+  while (entries_[place].number != kNone) place = (place + 1) & mask_;
   entries_[place] = entry;
 }
 
 void GroupTable::erase(Group& group) {
   std::size_t hole = group.hash & mask_;
-  while (entries_[hole].group != &group) hole = (hole + 1) & mask_;
-  entries_[hole].group = nullptr;
+  while (entries_[hole].number != group.place) hole = (hole + 1) & mask_;
+  entries_[hole] = {};
   free(group);
   // Whoever stands behind the hole and would be looked for in front of it, or in it, moves there.
-  for (std::size_t place = (hole + 1) & mask_; entries_[place].group != nullptr; place = (place + 1) & mask_) {
+  for (std::size_t place = (hole + 1) & mask_; entries_[place].number != kNone; place = (place + 1) & mask_) {
     const std::size_t home = entries_[place].hash & mask_;
     if (((place - home) & mask_) < ((place - hole) & mask_)) continue;
     entries_[hole] = std::exchange(entries_[place], Entry());
@@ -77,7 +77,7 @@ void GroupTable::resize(std::size_t places) {
   std::vector<Entry> old = std::exchange(entries_, std::vector<Entry>(std::max(places, kSmallest)));
   mask_ = entries_.size() - 1;
   for (Entry& entry : old) {
-    if (entry.group != nullptr) put(entry);
+    if (entry.number != kNone) put(entry);
   }
 }
 

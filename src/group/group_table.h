@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <string_view>
 #include <vector>
 
@@ -27,8 +28,10 @@ class GroupTable {
   [[nodiscard]] Group* find(std::string_view key, std::uint32_t hash) const {
     for (std::size_t place = hash & mask_;; place = (place + 1) & mask_) {
       const Entry& entry = entries_[place];
-      if (entry.group == nullptr) return nullptr;
-      if (entry.hash == hash && TaskLabel::equal(entry.group->key, key)) return entry.group;
+      if (entry.number == kNone) return nullptr;
+      if (entry.hash != hash) continue;
+      Group& group = group_of(entry.number);
+      if (TaskLabel::equal(group.key, key)) return &group;
     }
   }
 
@@ -41,24 +44,26 @@ class GroupTable {
   /// Hints that the group of that hash is about to be looked up.
   void prefetch(std::uint32_t hash) const { __builtin_prefetch(&entries_[hash & mask_]); }
   void prefetch_group(std::uint32_t hash) const {
-    const Group* group = entries_[hash & mask_].group;
-    if (group == nullptr) return;
-    group->prefetch();
-    __builtin_prefetch(&group->key);
+    const Entry& entry = entries_[hash & mask_];
+    if (entry.number == kNone) return;
+    const Group& group = group_of(entry.number);
+    group.prefetch();
+    __builtin_prefetch(&group.key);
   }
 
   template <class Visit>
   void for_each(Visit&& visit) const {
     for (const Entry& entry : entries_) {
-      if (entry.group != nullptr) visit(*entry.group);
+      if (entry.number != kNone) visit(group_of(entry.number));
     }
   }
 
  private:
   static constexpr std::size_t kSmallest = 16;
   static constexpr std::size_t kSlabSize = 128;
+  static constexpr std::uint32_t kNone = 0xFFFF'FFFF;
   struct Entry {
-    Group* group = nullptr;
+    std::uint32_t number = kNone;  // Of a group: its slab and its place there.
     std::uint32_t hash = 0;
   };
   // Places for groups, free ones linked through their first bytes.
@@ -70,10 +75,13 @@ class GroupTable {
     Place* free = nullptr;
     std::size_t used = 0;
   };
+  [[nodiscard]] Group& group_of(std::uint32_t number) const {
+    return *std::launder(reinterpret_cast<Group*>(slabs_[number / kSlabSize].places[number % kSlabSize].bytes));
+  }
 
   void resize(std::size_t places);
   void put(Entry entry);
-  void* allocate(std::uint32_t& number);
+  std::uint32_t allocate();
   void free(Group& group);
 
   std::vector<Entry> entries_ = std::vector<Entry>(kSmallest);

@@ -165,7 +165,8 @@ class Scheduler {
   [[nodiscard]] bool may_block_submitters() const { return may_block_submitters_; }
   /// Whether there is something that a worker could take.
   [[nodiscard]] bool has_work() const;
-  /// The worker will not come to the rest of its turn soon.
+  /// The worker will be long in its current entry: the rest of the turn goes back, and what has ended gives its permits
+  /// back.
   void give_back(Turn& turn, Time now);
   /// The current entry, a coroutine, sleeps.
   void sleep(Turn& turn, Time until, Time now);
@@ -274,6 +275,8 @@ class Scheduler {
   bool take_out_of_turn(TaskRecord& record);
   void undo_start(TaskRecord& record, const Turn& turn);
   void wind_up(Turn& turn, TaskRecord* stays);
+  void end_segment(Turn& turn, Turn::Segment& segment, double rate, TaskRecord* stays, Used& all);
+  void end_finished(Turn& turn);
   void end_plain_segment(Turn& turn, Turn::Segment& segment, double rate, Used& all);
   Used end_tasks(Turn& turn, const Turn::Segment& segment, const TaskRecord* stays);
   void complete(TaskRecord& record, Duration thread_time);
@@ -307,6 +310,10 @@ class Scheduler {
   void end_charging(Group& group);
   void on_inactive(Group& group);
   [[nodiscard]] double expected_ns(const Group& group) const;
+  /// Whether one task of it fills a turn, or may: then it has one of its own, and nobody waits for it to end.
+  [[nodiscard]] bool is_long(const Group& group) const {
+    return expected_ns(group) >= static_cast<double>(Turn::kLength.count());
+  }
   void learn(Group& group, Duration total, std::uint32_t count);
 
   // scheduler_time.h

@@ -41,7 +41,7 @@ void Scheduler<Faults>::set_limits(std::string_view key, const GroupLimits& limi
   Group* group = find(key);
   if (group == nullptr) return;
   const ResolvedLimits before = *group->limits;
-  group->set_limits(Ref<SharedLimits>::adopt(new SharedLimits(changed(before, limits))));
+  group->limits = Ref<SharedLimits>::adopt(new SharedLimits(changed(before, limits)));
   const ResolvedLimits& after = *group->limits;
   if (group->is_ready()) ready_weight_ += after.weight - before.weight;
   group->paused = policy_.is_paused(key);
@@ -103,7 +103,7 @@ void Scheduler<Faults>::stop_running(Group& group) {
     for (TaskRecord* record = list->front(); record != nullptr; record = TaskList::next(*record)) stop(*record);
   }
   for (Turn* turn = turns_.front(); turn != nullptr; turn = IntrusiveList<Turn>::next(*turn)) {
-    for (std::uint32_t i = 0; i < turn->count; ++i) {
+    for (std::uint32_t i = turn->ended_tasks; i < turn->count; ++i) {
       TaskRecord& record = *turn->tasks[i];
       if (record.group == &group) stop(record);  // All that is left in turns has begun.
     }
@@ -144,7 +144,7 @@ std::vector<TaskRef> Scheduler<Faults>::open_tasks(std::string_view key) const {
   }
   for (const TaskList& queue : group->queues) add_list(queue);
   for (Turn* turn = turns_.front(); turn != nullptr; turn = IntrusiveList<Turn>::next(*turn)) {
-    for (std::uint32_t i = 0; i < turn->count; ++i) {
+    for (std::uint32_t i = turn->ended_tasks; i < turn->count; ++i) {
       if (turn->tasks[i]->group == group) add(*turn->tasks[i]);
     }
   }

@@ -62,7 +62,6 @@ void Scheduler<Faults>::note_plain(Group& group) {
   group.plain = !group.paused && !group.pace && group.drains == 0 && group.following == 0 && group.parked == 0 &&
                 group.suspended == 0 && group.overrunning == 0 && group.own == group.running && group.awaited.empty() &&
                 group.resumed.empty() && group.continuing.empty() && group.door.empty();
-  group.inverse_weight = 1 / group.limits->weight;
   group.width = std::min({group.limits->max_concurrency, group.limits->max_in_flight, threads_for_one_group_});
 }
 
@@ -227,7 +226,7 @@ bool Scheduler<Faults>::take_from(Group& group, Turn& turn, std::uint32_t share,
 
   TaskRecord* record = choose(group, segment != nullptr, segment != nullptr && segment->in_flight);
   COHORT_ASSERT(record != nullptr, "a group in a ready set has a task that may run");
-  const bool alone = record->phase == Phase::kResuming || wants_own_turn(*record);
+  const bool alone = record->phase == Phase::kResuming || wants_own_turn(*record) || is_long(group);
   if (alone && !turn.empty()) return false;
   if (record->phase == Phase::kResuming) {
     go_on(*record, turn);
@@ -270,7 +269,7 @@ void Scheduler<Faults>::take_plain(Turn& turn, std::uint32_t share, double& budg
     TaskList& queue = group->queues[static_cast<std::size_t>(Priority::kNormal)];
     TaskRecord* record = queue.front();
     if (!group->plain || group->last_take == takes_ || record == nullptr || record->special ||
-        !group->queues[static_cast<std::size_t>(Priority::kHigh)].empty()) {
+        !group->queues[static_cast<std::size_t>(Priority::kHigh)].empty() || (is_long(*group) && !turn.empty())) {
       return;
     }
     Turn::Segment& segment = open_segment(*group, turn);
@@ -295,7 +294,7 @@ void Scheduler<Faults>::take_plain(Turn& turn, std::uint32_t share, double& budg
     group->urgent_in_a_row = 0;
     segment.each_ns = each_ns * rate;
     segment.charged_ns = segment.each_ns * segment.count;
-    group->served += segment.charged_ns * group->inverse_weight;
+    group->served += segment.charged_ns / group->limits->weight;
     group->last_take = takes_;
     group->last_turn = &turn;
     group->last_end = static_cast<std::uint8_t>(turn.count);
@@ -400,7 +399,9 @@ void Scheduler<Faults>::hand_out(Turn& turn) {
 template <class Faults>
 void Scheduler<Faults>::give_back(Turn& turn, Time now) {
   EventScope event(*this, now);
-  if (turn.out) give_back_rest(turn);
+  if (!turn.out) return;
+  give_back_rest(turn);
+  end_finished(turn);
 }
 
 // What has not begun goes back to the front of its queues, in its order, with its tokens and its part of the charge.
@@ -453,7 +454,7 @@ bool Scheduler<Faults>::take_out_of_turn(TaskRecord& record) {
   if (record.phase != Phase::kTaken || record.has_begun()) return false;
   for (Turn* turn = turns_.front(); turn != nullptr; turn = IntrusiveList<Turn>::next(*turn)) {
     const auto end = turn->tasks.begin() + turn->count;
-    if (std::find(turn->tasks.begin(), end, &record) == end) continue;
+    if (std::find(turn->tasks.begin() + turn->ended_tasks, end, &record) == end) continue;
     give_back_rest(*turn);
     if (Faults::kKeepPermitOfCancelled && record.phase == Phase::kWaiting) ++record.group->running;
     break;
@@ -487,34 +488,54 @@ void Scheduler<Faults>::wind_up(Turn& turn, TaskRecord* stays) {
   if (std::exchange(turn.out, false)) turns_.erase(turn);  // First, so that nobody charges it any more.
   Used all;
   actions_.forgotten.reserve(actions_.forgotten.size() + turn.count);
-  for (std::uint32_t s = 0; s < turn.segment_count; ++s) {
+  for (std::uint32_t s = turn.ended_segments; s < turn.segment_count; ++s) {
     if (s + 4 < turn.segment_count) turn.segments[s + 4].group->prefetch();
-    Turn::Segment& segment = turn.segments[s];
-    Group& group = *segment.group;
-    if (stays == nullptr && turn.measured && segment.plain && group.plain && segment.succeeded == segment.count) {
-      end_plain_segment(turn, segment, rate, all);
-      continue;
-    }
-    const Used used = end_tasks(turn, segment, stays);
-    charge(group, static_cast<double>(used.time.count()) * rate - segment.charged_ns);
-    learn(group, used.time, used.tasks);
-    all.time += used.time;
-    all.tasks += used.tasks;
-    if (stays != nullptr && stays->group == &group) {
-      stays->holds_concurrency = std::exchange(segment.concurrency, false);
-      if (stays->own_account) segment.in_flight = false;
-    }
-    release_segment(segment);
-    if (group.last_turn == &turn) group.last_turn = nullptr;
-    // In this order: a group that can run on goes straight from being charged to being ready, and keeps its place.
-    refresh(group);
-    end_charging(group);
+    end_segment(turn, turn.segments[s], rate, stays, all);
   }
   if (all.tasks != 0) mean_ns_ += (static_cast<double>(all.time.count()) / all.tasks - mean_ns_) / 8;
   if (stays != nullptr) stays->holds_global = std::exchange(turn.global, false);
   release_global(turn.global);
   turn.reset();
   level_is_fresh_ = false;
+}
+
+template <class Faults>
+void Scheduler<Faults>::end_segment(Turn& turn, Turn::Segment& segment, double rate, TaskRecord* stays, Used& all) {
+  Group& group = *segment.group;
+  if (stays == nullptr && turn.measured && segment.plain && group.plain && segment.succeeded == segment.count) {
+    return end_plain_segment(turn, segment, rate, all);
+  }
+  const Used used = end_tasks(turn, segment, stays);
+  charge(group, static_cast<double>(used.time.count()) * rate - segment.charged_ns);
+  learn(group, used.time, used.tasks);
+  all.time += used.time;
+  all.tasks += used.tasks;
+  if (stays != nullptr && stays->group == &group) {
+    stays->holds_concurrency = std::exchange(segment.concurrency, false);
+    if (stays->own_account) segment.in_flight = false;
+  }
+  release_segment(segment);
+  if (group.last_turn == &turn) group.last_turn = nullptr;
+  // In this order: a group that can run on goes straight from being charged to being ready, and keeps its place.
+  refresh(group);
+  end_charging(group);
+}
+
+// The groups whose tasks in the turn have all ended get their permits back, though the turn goes on. The worker has
+// moved the cursor past them, so it has written all it had to say about them, and will not look at them again.
+template <class Faults>
+void Scheduler<Faults>::end_finished(Turn& turn) {
+  const std::uint32_t begun = turn.begun();
+  if (turn.goes_on || begun == 0) return;
+  const double rate = turn_rate(turn);
+  Used all;
+  while (turn.ended_segments < turn.segment_count) {
+    Turn::Segment& segment = turn.segments[turn.ended_segments];
+    if (segment.first + segment.count >= begun) break;
+    end_segment(turn, segment, rate, nullptr, all);
+    turn.ended_tasks = segment.first + segment.count;
+    ++turn.ended_segments;
+  }
 }
 
 // The same for tasks of a plain group that have all been measured and have all succeeded: nobody will ask for them any
@@ -525,9 +546,9 @@ inline void Scheduler<Faults>::end_plain_segment(Turn& turn, Turn::Segment& segm
   const Duration used(static_cast<std::int64_t>(segment.used_ns));
   all.time += used;
   all.tasks += segment.count;
-  group.served += (static_cast<double>(segment.used_ns) * rate - segment.charged_ns) * group.inverse_weight;
+  group.served += (static_cast<double>(segment.used_ns) * rate - segment.charged_ns) / group.limits->weight;
   learn(group, used, segment.count);
-  group.expected_whole_ns = group.expected_ns;
+  group.expected_whole_ns = static_cast<float>(group.expected_ns);
   group.counters.thread_time += used;
   group.counters.queue_time += Duration(static_cast<std::int64_t>(segment.queued_ns));
   group.counters.settled[static_cast<std::size_t>(TaskStatus::kSuccess)] += segment.count;
@@ -535,8 +556,7 @@ inline void Scheduler<Faults>::end_plain_segment(Turn& turn, Turn::Segment& segm
   actions_.forgotten.insert(actions_.forgotten.end(), first, first + segment.count);
   group.present -= segment.count;
   present_ -= segment.count;
-  --group.running;
-  --group.own;
+  release_segment(segment);
   if (group.last_turn == &turn) group.last_turn = nullptr;
   ReadySet& set = ready_[kReadyNormal];
   if (set.contains(group)) set.update(group);  // It may have been charged too much.
@@ -569,7 +589,7 @@ template <class Faults>
 void Scheduler<Faults>::complete(TaskRecord& record, Duration thread_time) {
   Group& group = *record.group;
   group.counters.thread_time += thread_time;
-  const auto took = static_cast<double>((now_ - record.started_at).count());
+  const auto took = static_cast<float>((now_ - record.started_at).count());
   group.expected_whole_ns =
       group.expected_whole_ns < 0 ? took : group.expected_whole_ns + (took - group.expected_whole_ns) / 8;
   if (record.claimed_by_body) ++group.counters.settled[static_cast<std::size_t>(record.status())];

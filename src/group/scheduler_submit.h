@@ -16,10 +16,10 @@ Group& Scheduler<Faults>::find_or_create(std::string_view key, std::uint32_t has
   if (Group* group = groups_.find(key, hash)) return *group;
   Group& group = groups_.insert(key, hash);
   const auto resolved = policy_.resolve(key);
-  if (!last_limits_ || resolved.limits != last_limits_->get()) {
+  if (!last_limits_ || resolved.limits != *last_limits_) {
     last_limits_ = Ref<SharedLimits>::adopt(new SharedLimits(resolved.limits));
   }
-  group.set_limits(last_limits_);
+  group.limits = last_limits_;
   may_block_submitters_ = may_block_submitters_ || group.limits->overflow == OverflowPolicy::kBlock;
   group.paused = resolved.paused;
   if (group.limits->rate) group.pace = std::make_unique<Group::Pace>(group, *group.limits->rate, now_);

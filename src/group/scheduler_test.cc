@@ -266,6 +266,52 @@ TEST_F(SchedulerTest, ATaskCancelledInATurnIsTakenOutOfIt) {
   EXPECT_EQ(scheduler->group_stats("a", now)->counters.count(TaskStatus::kCancelled), 1U);
 }
 
+TEST_F(SchedulerTest, WhatHasEndedInALongTurnGivesItsPermitsBack) {
+  make({.threads = 2});
+  Turn turn;
+  for (const char* group : {"a", "b"}) submit(group, "0");
+  while (scheduler->take(turn, now)) run(turn);  // Now both are known to be short.
+  scheduler->remove_idle_worker();
+  for (const char* group : {"a", "b"}) submit(group, "1");
+  ASSERT_TRUE(scheduler->take(turn, now));
+  ASSERT_EQ(turn.count, 2U);
+  TaskRecord* first = begin(turn);
+  end(*first);
+  TaskRecord* second = begin(turn);  // It takes long.
+  auto next = submit(first->group_key(), "2");
+  Turn other;
+  EXPECT_FALSE(scheduler->take(other, now));
+  scheduler->remove_idle_worker();
+  scheduler->give_back(turn, now);
+  ASSERT_TRUE(scheduler->take(other, now));
+  EXPECT_EQ(other.tasks[0], next.get());
+  run(other);
+  end(*second);
+  scheduler->finish(turn, now);
+}
+
+TEST_F(SchedulerTest, ALongTaskHasATurnOfItsOwn) {
+  make({.threads = 1});
+  Turn turn;
+  submit("long", "0");
+  ASSERT_TRUE(scheduler->take(turn, now));
+  TaskRecord* task = begin(turn);
+  now += 1ms;
+  end(*task);
+  scheduler->finish(turn, now);
+  submit("short", "0");
+  ASSERT_TRUE(scheduler->take(turn, now));
+  run(turn);
+  submit("short", "1");
+  submit("long", "1");
+  ASSERT_TRUE(scheduler->take(turn, now));
+  EXPECT_EQ(turn.count, 1U);
+  run(turn);
+  ASSERT_TRUE(scheduler->take(turn, now));
+  EXPECT_EQ(turn.count, 1U);
+  run(turn);
+}
+
 TEST_F(SchedulerTest, ExplainNamesTheDoorOfAFullQueue) {
   make({.groups = {{"d", {.max_waiting = 1, .overflow = OverflowPolicy::kBlock}}}});
   auto queued = submit("d", "queued");

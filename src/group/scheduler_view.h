@@ -36,13 +36,15 @@ template <class Faults>
 // Of the time in which it was ready, the part with layer 1 full is that layer's.
 template <class Faults>
 void Scheduler<Faults>::add_blocked(Group& group, Bound by, Duration passed) {
+  if (!group.blocked) {
+    if (by == Bound::kNothing && global_limit_ == kUnlimited) return;
+    group.blocked = std::make_unique<Group::Blocked>();
+  }
   const Duration bound_now = layer1_bound();
-  const Duration layer1 = bound_now - std::exchange(group.layer1_bound_before, bound_now);
+  const Duration layer1 = bound_now - std::exchange(group.blocked->layer1_bound_before, bound_now);
   if (by == Bound::kNothing) return;
   const auto blocked = [&](Bound each) -> Duration& {
-    if (each == Bound::kWorkers) return group.blocked_by_workers;
-    if (!group.blocked) group.blocked = std::make_unique<std::array<Duration, kBoundCount>>();
-    return (*group.blocked)[static_cast<std::size_t>(each)];
+    return each == Bound::kWorkers ? group.blocked_by_workers : group.blocked->by[static_cast<std::size_t>(each)];
   };
   if (by == Bound::kWorkers || by == Bound::kGlobal) {
     if (layer1 != Duration::zero()) blocked(Bound::kGlobal) += layer1;
@@ -75,7 +77,7 @@ Result<GroupStats> Scheduler<Faults>::group_stats(std::string_view key, Time now
     return Error{ErrorCode::kNotFound, "group '" + std::string(key) + "' has no tasks and has had none lately", {}};
   }
   note_bound(*group, group->bound);
-  auto blocked = group->blocked ? *group->blocked : std::array<Duration, kBoundCount>{};
+  auto blocked = group->blocked ? group->blocked->by : std::array<Duration, kBoundCount>{};
   blocked[static_cast<std::size_t>(Bound::kWorkers)] = group->blocked_by_workers;
   return GroupStats{.group = group->key,
                     .waiting = group->waiting,
@@ -106,7 +108,7 @@ Duration Scheduler<Faults>::estimated_wait(std::string_view key) const {
   const std::uint32_t width = std::min(group->limits->max_concurrency, global_limit_);
   const std::uint64_t before = group->waiting + group->running;
   if (before < width) return Duration(0);
-  return Duration(static_cast<std::int64_t>(group->expected_whole_ns * static_cast<double>(before) / width));
+  return Duration(static_cast<std::int64_t>(static_cast<double>(group->expected_whole_ns) * static_cast<double>(before) / width));
 }
 
 template <class Faults>

@@ -491,9 +491,14 @@ bool ThreadDriver::take_turn(Runner& runner, Time now, Chores& chores) {
 
 void ThreadDriver::leave_turn(Runner& runner) {
   runner.in_turn = false;
+  leave_batch(runner);
+  if (std::exchange(runner.blocked, false)) --blocked_;
+}
+
+// There is nothing in its turn any more that others could run, or it is not soon back from it.
+void ThreadDriver::leave_batch(Runner& runner) {
   if (std::exchange(runner.in_batch, false)) --batches_;
   if (std::exchange(runner.in_short_turn, false)) --short_turns_;
-  if (std::exchange(runner.blocked, false)) --blocked_;
 }
 
 // The turn belongs to a task whose thread waits for it: that one gets turn and slot.
@@ -801,12 +806,13 @@ void ThreadDriver::look_around() {
     const Time now = clock_.now();
     take_in(now, kTakenInAtOnce);
     for (const auto& runner : runners_) {
-      if (!runner->in_turn || runner->blocked) continue;
+      if (!runner->in_turn || (runner->blocked && !runner->in_batch)) continue;
       Turn& turn = *runner->turn;
       const Time started(Duration(turn.current_started.load(std::memory_order_relaxed)));
       if (now - started < kLongTask) continue;
       scheduler_.give_back(turn, now);
-      if (turn.begun() == 0 || now < runner->probe_at) continue;
+      leave_batch(*runner);
+      if (turn.begun() == 0 || runner->blocked || now < runner->probe_at) continue;
       suspects.push_back({runner.get(), runner->turns, turn.begun(), runner->thread_id});
     }
     follow_up(chores, now);

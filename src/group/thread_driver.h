@@ -152,6 +152,7 @@ class ThreadDriver {
   bool next_turn(Runner& runner) COHORT_EXCLUDES(mutex_);
   bool take_turn(Runner& runner, Time now, Chores& chores) COHORT_REQUIRES(mutex_);
   void leave_turn(Runner& runner) COHORT_REQUIRES(mutex_);
+  void leave_batch(Runner& runner) COHORT_REQUIRES(mutex_);
   void hand_over(Runner& from, Time now, Chores& chores) COHORT_REQUIRES(mutex_);
   void go_and_rest(Runner& runner, bool spins) COHORT_REQUIRES(mutex_);
   bool rest(Runner& runner) COHORT_EXCLUDES(mutex_);

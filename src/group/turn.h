@@ -82,7 +82,7 @@ struct Turn : ListLinks<Turn> {
   }
 
   void reset() {
-    count = segment_count = 0;
+    count = segment_count = ended_segments = ended_tasks = 0;
     goes_on = global = false;
     accrued_entry = 0;
     accrued_ns = 0;
@@ -94,6 +94,8 @@ struct Turn : ListLinks<Turn> {
 
   std::uint32_t count = 0;
   std::uint32_t segment_count = 0;
+  std::uint32_t ended_segments = 0;  ///< So many of the first have been ended although the turn goes on,
+  std::uint32_t ended_tasks = 0;     ///< with so many tasks, which are not there any more.
   bool goes_on = false;  ///< Its one entry has begun before: a coroutine, or a task that was parked.
   bool global = false;   ///< Holds a permit of layer 1.
   bool out = false;      ///< Listed by the scheduler.
