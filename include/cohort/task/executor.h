@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -45,6 +46,7 @@ class GroupTask {
 
   std::string group_;
   std::string task_id_;
+  std::unique_ptr<SubmitOptions> options_;  // Null: none. Apart, so that the callable fits into its Function.
   Function<TaskHandle<T>(Executor&, const GroupTask&, bool)> submit_;
 };
 
@@ -215,8 +217,10 @@ template <class F>
 GroupTask<T>::GroupTask(std::string group, std::string task_id, F callable, SubmitOptions options)
     : group_(std::move(group)),
       task_id_(std::move(task_id)),
-      submit_([callable = std::move(callable), options](Executor& executor, const GroupTask& task, bool paced) mutable {
-        return executor.submit_of_batch(task.group_, task.task_id_, std::move(callable), options, paced);
+      options_(options == SubmitOptions() ? nullptr : std::make_unique<SubmitOptions>(options)),
+      submit_([callable = std::move(callable)](Executor& executor, const GroupTask& task, bool paced) mutable {
+        return executor.submit_of_batch(task.group_, task.task_id_, std::move(callable),
+                                        task.options_ ? *task.options_ : SubmitOptions(), paced);
       }) {}
 
 }  // namespace cohort

@@ -21,6 +21,8 @@ struct SubmitOptions {
   /// The latest end: whichever of the two it is in when this comes.
   std::optional<Time> deadline = {};
   Priority priority = Priority::kNormal;
+
+  friend bool operator==(const SubmitOptions&, const SubmitOptions&) = default;
 };
 
 }  // namespace cohort

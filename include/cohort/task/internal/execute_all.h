@@ -1,9 +1,9 @@
 #pragma once
 
 #include <algorithm>
-#include <deque>
-#include <map>
+#include <optional>
 #include <string_view>
+#include <unordered_map>
 
 #include "cohort/base/mutex.h"
 #include "cohort/task/executor.h"
@@ -16,55 +16,83 @@ namespace cohort::internal {
 template <class T>
 class Batch {
  public:
-  Batch(Executor& executor, std::vector<GroupTask<T>>& tasks)
-      : executor_(executor), tasks_(tasks), handles_(tasks.size()) {
-    for (std::size_t i = 0; i < tasks.size(); ++i) lane_of(tasks[i].group()).tasks.push_back(i);
-  }
+  Batch(Executor& executor, std::vector<GroupTask<T>>& tasks, std::stop_token stop)
+      : executor_(executor), tasks_(tasks), stop_(std::move(stop)), handles_(tasks.size()) {}
 
-  std::vector<TaskResult<T>> run(std::stop_token stop) {
-    std::stop_callback cancel_rest(stop, [this] { cancel(); });
-    while (!stop.stop_requested() && submit_what_fits()) wait_for_a_place();
-    const std::vector<TaskHandle<T>> submitted = handles();
-    wait_for_all(submitted);
+  std::vector<TaskResult<T>> run() {
+    std::optional<std::stop_callback<Cancel>> cancel_rest;
+    if (stop_.stop_possible()) cancel_rest.emplace(stop_, Cancel{*this});
+    submit_in_order();
+    while (submit_what_fits() && !stop_.stop_requested()) wait_for_a_place();
+    wait_for_all();
+    cancel_rest.reset();  // From here on nobody else looks at the handles.
     std::vector<TaskResult<T>> results;
     results.reserve(tasks_.size());
     for (std::size_t i = 0; i < tasks_.size(); ++i) {
-      results.push_back(submitted[i].valid() ? submitted[i].take() : never_submitted(tasks_[i]));
+      results.push_back(handles_[i].valid() ? handles_[i].take() : never_submitted(tasks_[i]));
     }
     return results;
   }
 
  private:
   static constexpr std::uint32_t kLongestWindow = 1024;
+  // The batch's tasks of one group: those before `first_open` are done, those before `next` have been submitted.
   struct Lane {
     std::size_t window = 0;
     std::vector<std::size_t> tasks;
+    std::size_t first_open = 0;
     std::size_t next = 0;
-    std::deque<TaskHandle<T>> open;
     [[nodiscard]] bool has_more() const { return next < tasks.size(); }
+    [[nodiscard]] bool is_full() const { return next - first_open >= window; }
+  };
+  struct Cancel {
+    Batch& batch;
+    void operator()() const { batch.cancel(); }
   };
 
-  Lane& lane_of(const std::string& group) {
-    auto [place, is_new] = lanes_.try_emplace(group);
-    if (is_new) place->second.window = std::clamp(executor_.resolve(group).max_waiting, 1U, kLongestWindow);
-    return place->second;
+  std::size_t window_of(const std::string& group) {
+    return std::clamp(executor_.resolve(group).max_waiting, 1U, kLongestWindow);
+  }
+
+  // Goes through the input once and submits what finds room in its window.
+  void submit_in_order() {
+    std::unordered_map<std::string_view, std::size_t> lane_of;
+    for (std::size_t i = 0; i < tasks_.size(); ++i) {
+      const auto [place, is_new] = lane_of.try_emplace(tasks_[i].group(), lanes_.size());
+      if (is_new) lanes_.emplace_back().window = window_of(tasks_[i].group());
+      Lane& lane = lanes_[place->second];
+      lane.tasks.push_back(i);
+      fill(lane);
+    }
   }
 
   // True when some are left.
   bool submit_what_fits() {
     bool more = false;
-    for (auto& [group, lane] : lanes_) {
-      while (!lane.open.empty() && lane.open.front().is_done()) lane.open.pop_front();
-      while (lane.has_more() && lane.open.size() < lane.window) submit(lane);
+    for (Lane& lane : lanes_) {
+      fill(lane);
       more = more || lane.has_more();
     }
     return more;
   }
 
+  void fill(Lane& lane) {
+    while (lane.has_more() && !stop_.stop_requested()) {
+      if (lane.is_full()) {
+        while (lane.first_open < lane.next && handles_[lane.tasks[lane.first_open]].is_done()) ++lane.first_open;
+        if (lane.is_full()) return;
+      }
+      submit(lane);
+    }
+  }
+
   void submit(Lane& lane) {
     const std::size_t index = lane.tasks[lane.next++];
     TaskHandle<T> handle = ExecutorAccess::submit_paced(executor_, tasks_[index]);
-    lane.open.push_back(handle);
+    if (!stop_.stop_possible()) {
+      handles_[index] = std::move(handle);
+      return;
+    }
     bool stopped = false;
     {
       MutexLock lock(mutex_);
@@ -76,35 +104,39 @@ class Batch {
 
   void wait_for_a_place() {
     std::vector<TaskRef> oldest;
-    for (auto& [group, lane] : lanes_) {
-      if (lane.has_more()) oldest.emplace_back(lane.open.front().record());
+    for (const Lane& lane : lanes_) {
+      if (lane.has_more()) oldest.emplace_back(handles_[lane.tasks[lane.first_open]].record());
     }
     ExecutorAccess::await(*AwaitState::make(std::move(oldest), 1), std::nullopt);
   }
 
-  // All in one wait: inside a task each of them is then known to be awaited from the beginning.
-  static void wait_for_all(const std::vector<TaskHandle<T>>& handles) {
+  // Inside a task all in one wait: then each of them is known to be awaited from the beginning. Outside one after the
+  // other, which costs nothing for those that are done.
+  void wait_for_all() {
     std::vector<TaskRef> open;
-    for (const TaskHandle<T>& handle : handles) {
-      if (handle.valid() && !handle.is_done()) open.emplace_back(handle.record());
+    const bool in_task = current_task() != nullptr;
+    for (const TaskHandle<T>& handle : handles_) {
+      if (!handle.valid() || handle.is_done()) continue;
+      if (in_task) {
+        open.emplace_back(handle.record());
+      } else {
+        ExecutorAccess::await(*AwaitState::make(handle.record()), std::nullopt);
+      }
     }
     const std::size_t need = open.size();
     if (need != 0) ExecutorAccess::await(*AwaitState::make(std::move(open), need), std::nullopt);
   }
 
   void cancel() {
+    std::vector<TaskHandle<T>> submitted;
     {
       MutexLock lock(mutex_);
       stopped_ = true;
+      submitted = handles_;
     }
-    for (const TaskHandle<T>& handle : handles()) {
+    for (const TaskHandle<T>& handle : submitted) {
       if (handle.valid()) handle.cancel();
     }
-  }
-
-  std::vector<TaskHandle<T>> handles() {
-    MutexLock lock(mutex_);
-    return handles_;
   }
 
   TaskResult<T> never_submitted(const GroupTask<T>& task) {
@@ -115,9 +147,12 @@ class Batch {
 
   Executor& executor_;
   std::vector<GroupTask<T>>& tasks_;
-  std::map<std::string, Lane> lanes_;
+  std::stop_token stop_;
+  std::vector<Lane> lanes_;  // By the first task of each group.
   Mutex mutex_;
-  std::vector<TaskHandle<T>> handles_ COHORT_GUARDED_BY(mutex_);  // By the task's place; invalid until submitted.
+  // By the task's place; invalid until submitted. The batch's own thread writes it; while a stop can be asked for, under
+  // the lock, because whoever asks reads it.
+  std::vector<TaskHandle<T>> handles_;
   bool stopped_ COHORT_GUARDED_BY(mutex_) = false;
 };
 
@@ -127,7 +162,7 @@ namespace cohort {
 
 template <class T>
 std::vector<TaskResult<T>> Executor::execute_all(std::vector<GroupTask<T>>& tasks, std::stop_token stop) {
-  return internal::Batch<T>(*this, tasks).run(std::move(stop));
+  return internal::Batch<T>(*this, tasks, std::move(stop)).run();
 }
 
 }  // namespace cohort
