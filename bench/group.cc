@@ -1,4 +1,5 @@
-// How fast is the group executor, beside oneTBB's flow graph and Boost.Asio's strands? bench/README.md tells the method.
+// How fast is the group executor, beside oneTBB's flow graph and Boost.Asio's strands? bench/README.md tells the
+// method.
 
 #include <oneapi/tbb/flow_graph.h>
 #include <oneapi/tbb/global_control.h>
@@ -124,7 +125,8 @@ double cohort_grouped(unsigned limit, int groups, int producers, unsigned global
 double tbb_grouped(unsigned limit, int producers) {
   namespace tbb = oneapi::tbb;
   // Two real workers beside the producers.
-  const tbb::global_control parallelism(tbb::global_control::max_allowed_parallelism, kWorkers + static_cast<unsigned>(producers));
+  const tbb::global_control parallelism(tbb::global_control::max_allowed_parallelism,
+                                        kWorkers + static_cast<unsigned>(producers));
   tbb::task_arena arena(static_cast<int>(kWorkers) + producers, static_cast<unsigned>(producers));
   const auto keys = make_keys(kGroups);
   using Node = tbb::flow::function_node<int, tbb::flow::continue_msg>;
@@ -145,9 +147,8 @@ double tbb_grouped(unsigned limit, int producers) {
     result = ns_per_task([&] {
       std::vector<std::thread> others;
       for (int p = 1; p < producers; ++p) {
-        others.emplace_back([&, p] {
-          arena.execute([&] { put(kTasks / producers * p, kTasks / producers * (p + 1)); });
-        });
+        others.emplace_back(
+            [&, p] { arena.execute([&] { put(kTasks / producers * p, kTasks / producers * (p + 1)); }); });
       }
       put(0, kTasks / producers);
       for (std::thread& other : others) other.join();
@@ -172,8 +173,8 @@ double asio_grouped() {
 }
 
 double cohort_single() {
-  GroupExecutor executor({.defaults = {.max_concurrency = cohort::kUnlimited, .max_waiting = cohort::kUnlimited},
-                          .threads = kWorkers});
+  GroupExecutor executor(
+      {.defaults = {.max_concurrency = cohort::kUnlimited, .max_waiting = cohort::kUnlimited}, .threads = kWorkers});
   const std::vector<std::string> key = {"all"};
   return ns_per_task([&] { produce(executor, key, 0, kTasks); });
 }
@@ -380,7 +381,8 @@ double idle_cpu() {
 
 int main(int argc, char** argv) {
   Suite suite("group");
-  suite.measure("grouped1", "cohort", "ns/task", [] { return cohort_grouped(1, kGroups, 1); }, 20);
+  suite.measure(
+      "grouped1", "cohort", "ns/task", [] { return cohort_grouped(1, kGroups, 1); }, 20);
   suite.measure("grouped1", "tbb", "ns/task", [] { return tbb_grouped(1, 1); });
   suite.measure("grouped1", "asio", "ns/task", asio_grouped);
   suite.measure("grouped1", "global 64", "ns/task", [] { return cohort_grouped(1, kGroups, 1, 64); });
@@ -411,18 +413,19 @@ int main(int argc, char** argv) {
   suite.ratio("single_vs_asio", {"single", "asio"}, {"single", "cohort"}, at_least(5, 10));
   suite.ratio("global_limit_cost", {"grouped1", "global 64"}, {"grouped1", "cohort"}, at_most(1.2, 1.0));
   suite.ratio("execute_all_vs_submit", {"batches", "execute_all"}, {"batches", "submit"}, at_most(1.0, 0.8));
-  suite.figure("slow_processes_of_20", "grouped1",
-               [](const Suite::Values& values) {
-                 const auto& all = values.at({"grouped1", "cohort"});
-                 const double slow = 2 * Suite::median(all);
-                 return static_cast<double>(std::ranges::count_if(all, [&](double each) { return each > slow; }));
-               },
-               at_most(4, 0));
+  suite.figure(
+      "slow_processes_of_20", "grouped1",
+      [](const Suite::Values& values) {
+        const auto& all = values.at({"grouped1", "cohort"});
+        const double slow = 2 * Suite::median(all);
+        return static_cast<double>(std::ranges::count_if(all, [&](double each) { return each > slow; }));
+      },
+      at_most(4, 0));
   suite.ratio("noisy_p99_vs_alone", {"noisy", "beside 64"}, {"noisy", "alone"}, at_most(3, 2));
   suite.ratio("blocking64_start_vs_create", {"blocking64", "cohort"}, {"blocking64", "threads"}, at_most(6, 3));
   const auto plain = [&](const char* key, Suite::Place place, double scale, Suite::Bar bar) {
-    suite.figure(key, place.workload,
-                 [=](const Suite::Values& values) { return Suite::median(values.at(place)) / scale; }, bar);
+    suite.figure(
+        key, place.workload, [=](const Suite::Values& values) { return Suite::median(values.at(place)) / scale; }, bar);
   };
   plain("share_error", {"share", "cohort"}, 1, at_most(0.03, 0.01));
   plain("sleepers_wall_vs_ideal", {"sleepers", "cohort"}, 100, at_most(1.5, 1.1));

@@ -109,8 +109,8 @@ void Suite::print(const Values& values, const std::vector<std::pair<const Figure
   for (const Measurement& each : measurements_) {
     const auto found = values.find(each.place);
     if (found == values.end()) continue;
-    std::printf("%-18s %-12s %12.4g  %-10s", each.place.workload.c_str(), each.place.who.c_str(),
-                median(found->second), each.unit.c_str());
+    std::printf("%-18s %-12s %12.4g  %-10s", each.place.workload.c_str(), each.place.who.c_str(), median(found->second),
+                each.unit.c_str());
     for (std::size_t i = 0; i < found->second.size() && i < 9; ++i) std::printf(" %.4g", found->second[i]);
     std::printf("%s\n", found->second.size() > 9 ? " ..." : "");
   }
@@ -122,7 +122,9 @@ void Suite::print(const Values& values, const std::vector<std::pair<const Figure
     };
     std::printf("%-28s %10.3g %4s %5g %4s %5g  %s\n", figure->key.c_str(), value, sign, figure->bar.must, sign,
                 figure->bar.aim,
-                reaches(figure->bar.aim) ? "aim reached" : reaches(figure->bar.must) ? "reached" : "NOT REACHED");
+                reaches(figure->bar.aim)    ? "aim reached"
+                : reaches(figure->bar.must) ? "reached"
+                                            : "NOT REACHED");
   }
 }
 

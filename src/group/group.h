@@ -77,8 +77,8 @@ struct alignas(64) BusyGroup {
   TaskCounters counters;      ///< The first five of them.
 };
 
-/// All that the scheduler keeps of one group. Guarded by whatever guards the scheduler. What few groups need is made when
-/// they do.
+/// All that the scheduler keeps of one group. Guarded by whatever guards the scheduler. What few groups need is made
+/// when they do.
 struct Group : BusyGroup, ListLinks<Group> {
   explicit Group(std::string_view name) : Group(name, TaskLabel::hash(name)) {}
   Group(std::string_view name, std::uint32_t key_hash) : key(name) { hash = key_hash; }
@@ -106,7 +106,7 @@ struct Group : BusyGroup, ListLinks<Group> {
   TaskList dependents;  ///< kDependent.
   ReadyHook urgent;
   ReadyHook to_continue;
-  Time in_line_since{};           ///< The line of those that may be evicted.
+  Time in_line_since{};  ///< The line of those that may be evicted.
   struct Blocked {
     Duration layer1_bound_before{0};
     std::array<Duration, kBoundCount> by{};

@@ -1,5 +1,6 @@
-// GroupExecutor under real threads that do everything at once; under the thread sanitizer these are its proof. What they
-// check holds in any order: limits are never passed, everything settles once, nothing is left. A failure prints its seed.
+// GroupExecutor under real threads that do everything at once; under the thread sanitizer these are its proof. What
+// they check holds in any order: limits are never passed, everything settles once, nothing is left. A failure prints
+// its seed.
 
 #include <gtest/gtest.h>
 
@@ -76,7 +77,10 @@ class Storm {
         case 1: static_cast<void>(some.await_for(100us)); break;
         case 2: static_cast<void>(executor_.explain(some)); break;
         case 3: static_cast<void>(executor_.group_stats(some.group())); break;
-        case 4: ++submitted_; static_cast<void>(some.then([](const TaskResult<int>&) { return 1; })); break;
+        case 4:
+          ++submitted_;
+          static_cast<void>(some.then([](const TaskResult<int>&) { return 1; }));
+          break;
         case 5: control(random); break;
         default: break;
       }
@@ -107,7 +111,8 @@ class Storm {
     options.priority = static_cast<Priority>(random.below(kPriorityCount));
     ++submitted_;
     if (random.chance(0.3)) {
-      return executor_.submit(key(group), "co", [this, seed, depth] { return coroutine(seed, depth); }, options);
+      return executor_.submit(
+          key(group), "co", [this, seed, depth] { return coroutine(seed, depth); }, options);
     }
     if (random.chance(0.1)) {
       return executor_.try_run_here(key(group), "here", [] { return 1; });
@@ -115,7 +120,8 @@ class Storm {
     // What has a time limit gives its permits back before its body ends, so only others are counted.
     const bool counted = !options.run_timeout;
     return executor_.submit(
-        key(group), "plain", [this, seed, depth, group, counted] { return body(seed, depth, group, counted); }, options);
+        key(group), "plain", [this, seed, depth, group, counted] { return body(seed, depth, group, counted); },
+        options);
   }
 
   int body(std::uint64_t seed, int depth, int group, bool counted) {
@@ -275,8 +281,10 @@ TEST(GroupExecutorStressTest, SubmittersRaceWithShutdown) {
         for (int i = 0; i < 2000 && go_on; ++i) handles.push_back(executor.submit("g", "t", [&] { ++ran; }));
         for (const auto& handle : handles) {
           const auto result = handle.await();
-          if (result.ok()) ++succeeded;
-          else if (result.status != TaskStatus::kRejected) ADD_FAILURE() << result.status;
+          if (result.ok())
+            ++succeeded;
+          else if (result.status != TaskStatus::kRejected)
+            ADD_FAILURE() << result.status;
         }
       });
     }

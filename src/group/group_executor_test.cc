@@ -4,6 +4,7 @@
 #include "cohort/group/group_executor.h"
 
 #include <gtest/gtest.h>
+
 #include <unistd.h>
 
 #include <array>
@@ -134,7 +135,10 @@ TEST(GroupExecutorTest, ResultsOfEveryKindArriveOnce) {
   GroupExecutor executor;
   EXPECT_EQ(*executor.submit("g", "move-only", [] { return std::make_unique<int>(7); }).take().value.value(), 7);
   EXPECT_TRUE(executor.submit("g", "void", [] {}).await().ok());
-  EXPECT_EQ(executor.submit("g", "result", []() -> Result<int> { return Error{ErrorCode::kNotFound, "no", {}}; })
+  EXPECT_EQ(executor.submit("g", "result",
+                            []() -> Result<int> {
+                              return Error{ErrorCode::kNotFound, "no", {}};
+                            })
                 .await()
                 .error->code,
             ErrorCode::kNotFound);
@@ -215,7 +219,8 @@ TEST(GroupExecutorTest, AThrowingResolverCountsAsSilent) {
 }
 
 TEST(GroupExecutorTest, NestedTasksDoNotDeadlockWithEveryLimitAtOne) {
-  GroupExecutor executor({.defaults = {.max_concurrency = 1, .max_in_flight = 1}, .global_max_in_flight = 1, .threads = 1});
+  GroupExecutor executor(
+      {.defaults = {.max_concurrency = 1, .max_in_flight = 1}, .global_max_in_flight = 1, .threads = 1});
   std::function<int(int)> depth = [&](int left) -> int {
     if (left == 0) return 0;
     return 1 + executor.submit("g", std::to_string(left), [&, left] { return depth(left - 1); }).await().value.value();
@@ -251,13 +256,12 @@ TEST(GroupExecutorTest, CoroutinesSleepAwaitAndResumeOnAnyThread) {
 TEST(GroupExecutorTest, TimeOutsFireWhileQueuedAndWhileRunning) {
   GroupExecutor executor({.threads = 2});
   Gate gate;
-  auto running = executor.submit(
-      "g", "running",
-      [&](std::stop_token stop) {
-        while (!stop.stop_requested()) std::this_thread::yield();
-        gate.pass();
-      },
-      {.run_timeout = 1ms});
+  auto running = executor.submit("g", "running",
+                                 [&](std::stop_token stop) {
+                                   while (!stop.stop_requested()) std::this_thread::yield();
+                                   gate.pass();
+                                 },
+                                 {.run_timeout = 1ms});
   ASSERT_TRUE(executor.pause_group("h"));
   auto queued = executor.submit("h", "queued", [] {}, {.queue_timeout = 1ms});
   EXPECT_EQ(running.await().status, TaskStatus::kTimedOutRunning);
@@ -270,14 +274,13 @@ TEST(GroupExecutorTest, AnAwaitFailsWhenItsOwnTaskRunsOutOfTime) {
   GroupExecutor executor({.threads = 2});
   Gate gate;
   std::atomic<bool> failed{false};
-  auto outer = executor.submit(
-      "g", "outer",
-      [&] {
-        auto inner = executor.submit("h", "inner", [&] { gate.pass(); });
-        failed = inner.await().error->code == ErrorCode::kTimedOut && !inner.is_done();
-        gate.open();
-      },
-      {.run_timeout = 5ms});
+  auto outer = executor.submit("g", "outer",
+                               [&] {
+                                 auto inner = executor.submit("h", "inner", [&] { gate.pass(); });
+                                 failed = inner.await().error->code == ErrorCode::kTimedOut && !inner.is_done();
+                                 gate.open();
+                               },
+                               {.run_timeout = 5ms});
   EXPECT_EQ(outer.await().status, TaskStatus::kTimedOutRunning);
   gate.wait_for(1);
   EXPECT_TRUE(executor.drain_group("h", 60s));
@@ -323,8 +326,7 @@ TEST(GroupExecutorTest, ScopesBatchesAndFollowersWork) {
 }
 
 TEST(GroupExecutorTest, ABlockingPolicyHoldsTheSubmitterBack) {
-  GroupExecutor executor(
-      {.groups = {{"g", {.max_waiting = 2, .overflow = OverflowPolicy::kBlock}}}, .threads = 1});
+  GroupExecutor executor({.groups = {{"g", {.max_waiting = 2, .overflow = OverflowPolicy::kBlock}}}, .threads = 1});
   Gate gate;
   executor.submit("g", "first", [&] { gate.pass(); });
   gate.wait_for(1);
@@ -336,7 +338,8 @@ TEST(GroupExecutorTest, ABlockingPolicyHoldsTheSubmitterBack) {
     }
   });
   // Two are in the queue and the third stands at the door.
-  while (executor.active_groups().empty() || executor.group_stats("g")->counters.submitted < 4) std::this_thread::yield();
+  while (executor.active_groups().empty() || executor.group_stats("g")->counters.submitted < 4)
+    std::this_thread::yield();
   EXPECT_LE(submitted.load(), 3);
   gate.open();
   submitter.join();
@@ -426,7 +429,8 @@ TEST(GroupExecutorTest, OneGroupThatBlocksCannotTakeTheLastThreads) {
 
 TEST(GroupExecutorTest, ShortTasksNeedNoMoreThreadsThanAskedFor) {
   // The probe says that nobody ever blocks, so only the rule counts, not how busy the machine is.
-  GroupExecutor executor({.defaults = {.max_concurrency = 100}, .threads = 2, .blocked_probe = [](int) { return false; }});
+  GroupExecutor executor(
+      {.defaults = {.max_concurrency = 100}, .threads = 2, .blocked_probe = [](int) { return false; }});
   std::size_t most = 0;
   std::vector<TaskHandle<void>> handles;
   for (int round = 0; round < 200; ++round) {
@@ -437,6 +441,66 @@ TEST(GroupExecutorTest, ShortTasksNeedNoMoreThreadsThanAskedFor) {
   }
   for (auto& handle : handles) ASSERT_TRUE(handle.await().ok());
   EXPECT_LE(most, 3U);
+}
+
+TEST(GroupExecutorTest, ATaskThatBlocksUnexpectedlyDoesNotKeepThoseBehindItInItsTurn) {
+  GroupExecutor executor({.defaults = {.max_concurrency = 2}, .threads = 2});
+  for (int i = 0; i < 2000; ++i) static_cast<void>(executor.submit("g", "short", [] {}).await());
+  for (int round = 0; round < 3; ++round) {
+    Gate gate;
+    ASSERT_TRUE(executor.pause_group("g"));
+    auto waits = executor.submit("g", "waits", [&] { gate.pass(); });
+    auto opens = executor.submit("g", "opens", [&] { gate.open(); });
+    ASSERT_TRUE(executor.resume_group("g"));
+    EXPECT_TRUE(opens.await().ok());
+    EXPECT_TRUE(waits.await().ok());
+  }
+}
+
+// Waits in its destructor.
+struct Slow {
+  explicit Slow(Gate* at) : gate(at) {}
+  Slow(Slow&& other) noexcept : gate(std::exchange(other.gate, nullptr)) {}
+  ~Slow() {
+    if (gate != nullptr) gate->pass();
+  }
+  Gate* gate;
+};
+
+TEST(GroupExecutorTest, AResultThatIsSlowToDestroyHoldsNobodyUp) {
+  for (const std::uint32_t threads : {1U, 2U}) {
+    GroupExecutor executor({.threads = threads});
+    Gate gate;
+    executor.submit("g", "slow", [&] { return Slow(&gate); });  // Nobody has its handle: a worker destroys the result.
+    gate.wait_for(1);
+    EXPECT_EQ(executor.submit("h", "t", [] { return 1; }).await().value, 1);
+    gate.open();
+  }
+}
+
+TEST(GroupExecutorTest, ATaskThatHasRunOutOfTimeMayStillRunABatch) {
+  GroupExecutor executor({.defaults = {.max_waiting = 2}, .threads = 1});
+  std::atomic<int> ran{0};
+  auto outer = executor.submit("outer", "t",
+                               [&](std::stop_token stop) {
+                                 while (!stop.stop_requested()) std::this_thread::yield();
+                                 std::vector<GroupTask<void>> tasks;
+                                 for (int i = 0; i < 20; ++i) tasks.emplace_back("inner", "t", [&] { ++ran; });
+                                 static_cast<void>(executor.execute_all(tasks));
+                               },
+                               {.run_timeout = 1ms});
+  EXPECT_EQ(outer.await().status, TaskStatus::kTimedOutRunning);
+  while (ran < 20) std::this_thread::yield();
+}
+
+TEST(GroupExecutorTest, CallablesAndResultsMayBeOverAligned) {
+  struct alignas(128) Wide {
+    std::array<char, 128> bytes{};
+  };
+  GroupExecutor executor;
+  const Wide wide;
+  const auto result = executor.submit("g", "t", [wide] { return wide; }).await();
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(&*result.value) % alignof(Wide), 0U);
 }
 
 TEST(GroupExecutorTest, SurplusThreadsRetire) {

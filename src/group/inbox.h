@@ -15,7 +15,8 @@ namespace cohort::internal {
 /// 1. A submitter takes the next ticket (`tail_`), so the order of tickets is the order in which tasks are queued: for
 ///    one thread that of its submits, for several one in which a submit that had returned comes before one that had not
 ///    begun.
-/// 2. The place of ticket t is t modulo the size. It is free for t once `head_` has passed t - size, and filled once its
+/// 2. The place of ticket t is t modulo the size. It is free for t once `head_` has passed t - size, and filled once
+/// its
 ///    `ticket` is t + 1. Both are stored (release) after, and loaded (acquire) before, what is in the place is touched.
 /// 3. Whoever takes out holds the scheduler's lock. He stops at a ticket that has been taken but not filled yet.
 /// 4. A submitter who finds his place still full takes out himself: a full ring slows submitters down.

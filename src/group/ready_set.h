@@ -20,7 +20,7 @@ namespace cohort::internal {
 class ReadySet {
  public:
   /// By the hook that its groups have for it.
-  explicit ReadySet(ReadyHook Group::* hook) : hook_(hook) {}
+  explicit ReadySet(ReadyHook Group::*hook) : hook_(hook) {}
 
   void insert(Group& group) {
     const std::int64_t bucket = bucket_of(group.served);
@@ -123,7 +123,7 @@ class ReadySet {
   void put_far(std::size_t place, Far far);
   Group* front_of_heap();
 
-  ReadyHook Group::* hook_;
+  ReadyHook Group::*hook_;
   std::size_t size_ = 0;
   std::int64_t base_ = 0;  ///< The first bucket of the wheel.
   std::uint64_t occupied_ = 0;

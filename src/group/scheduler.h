@@ -376,7 +376,8 @@ class Scheduler {
   std::array<ReadySet, kReadyKinds> ready_{ReadySet(&Group::to_continue), ReadySet(&Group::urgent),
                                            ReadySet(static_cast<ReadyHook Group::*>(&Group::normal))};
   double bound_rate_;
-  double mean_ns_ = static_cast<double>(Turn::kLength.count());  // Moving average of a task's thread time, whatever its group.
+  double mean_ns_ =
+      static_cast<double>(Turn::kLength.count());  // Moving average of a task's thread time, whatever its group.
   double level_ = 0;
   std::uint32_t active_ = 0;  // Groups that are ready or charged.
   double ready_weight_ = 0;   // The weights of those that are ready.

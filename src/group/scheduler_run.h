@@ -49,7 +49,7 @@ void Scheduler<Faults>::refresh(Group& group) {
   if (group.pace && permit && !group.paused && group.waiting != 0 && group.pace->bucket.available(now_) == 0) {
     rate_timers_.arm(group.pace->timer, group.pace->bucket.next_at(now_));
   }
-  const Bound bound = group.waiting == 0         ? Bound::kNothing
+  const Bound bound = group.waiting == 0       ? Bound::kNothing
                       : wanted[1] || wanted[2] ? Bound::kWorkers
                                                : bound_of(group, !group.awaited.empty());
   if (bound != group.bound) note_bound(group, bound);
@@ -80,9 +80,7 @@ template <class Faults>
       on_unready(group);
     }
   }
-  const Bound bound = group.waiting == 0 ? Bound::kNothing
-                      : wanted           ? Bound::kWorkers
-                                         : bound_of(group, false);
+  const Bound bound = group.waiting == 0 ? Bound::kNothing : wanted ? Bound::kWorkers : bound_of(group, false);
   if (bound != group.bound) note_bound(group, bound);
   if (group.present == 0) note_idle(group);
 }
@@ -362,9 +360,17 @@ void Scheduler<Faults>::go_on(TaskRecord& record, Turn& turn) {
   turn.goes_on = true;
   turn.tasks[turn.count++] = &record;
   Turn::Segment& segment = turn.segments[turn.segment_count++];
-  segment = {
-      .group = &group, .first = 0, .count = 1, .concurrency = false, .in_flight = false, .plain = false, .each_ns = 0, .charged_ns = 0,
-      .succeeded = 0, .queued_ns = 0, .used_ns = 0};
+  segment = {.group = &group,
+             .first = 0,
+             .count = 1,
+             .concurrency = false,
+             .in_flight = false,
+             .plain = false,
+             .each_ns = 0,
+             .charged_ns = 0,
+             .succeeded = 0,
+             .queued_ns = 0,
+             .used_ns = 0};
   if (record.phase == Phase::kContinuing) {
     group.continuing.erase(record);
     if (record.holds_concurrency) end_suspended(record);

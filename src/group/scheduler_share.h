@@ -160,8 +160,8 @@ double Scheduler<Faults>::level() {
   if (level_is_fresh_ && now_ - accrued_at_ < Turn::kLength) return level_;
   accrue();
   level_is_fresh_ = true;
-  // Groups that run and want no more, or may have no more. A turn fills one worker, whatever is in it; of its groups the
-  // last stands for all: they are near to one another, or they would not be in one turn.
+  // Groups that run and want no more, or may have no more. A turn fills one worker, whatever is in it; of its groups
+  // the last stands for all: they are near to one another, or they would not be in one turn.
   in_service_.clear();
   for (Turn* turn = turns_.front(); turn != nullptr; turn = IntrusiveList<Turn>::next(*turn)) {
     if (turn->segment_count == 0) continue;
@@ -215,7 +215,8 @@ void Scheduler<Faults>::on_ready(Group& group) {
   const double now_level = level();
   if (!Faults::kIdleKeepsCredit) group.served = std::max(group.served, now_level);
   if (now_ - group.inactive_since >= kForgetDebtAfter) {
-    group.served = std::min(group.served, now_level + static_cast<double>(Turn::kLength.count()) / group.limits->weight);
+    group.served =
+        std::min(group.served, now_level + static_cast<double>(Turn::kLength.count()) / group.limits->weight);
   }
 }
 

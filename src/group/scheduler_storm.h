@@ -185,7 +185,7 @@ class Storm {
   StormTask& submit(int group, StormTask* submitter) {
     Ref<StormTask> task = make_task(group);
     task->where = Where::kWaiting;
-    const auto origin = submitter == nullptr              ? Scheduler<Faults>::Origin::kOutside
+    const auto origin = submitter == nullptr           ? Scheduler<Faults>::Origin::kOutside
                         : submitter->in_group == group ? Scheduler<Faults>::Origin::kSameGroup
                                                        : Scheduler<Faults>::Origin::kOtherGroup;
     scheduler_.submit(*task, origin, Scheduler<Faults>::FullQueue::kAsGroupSays, now_);

@@ -52,8 +52,8 @@ template <class Faults>
 void Scheduler<Faults>::take_in(TaskRecord& record, Origin origin, FullQueue full) {
   const TaskLabel& label = record.label();
   Group* known = groups_.find(label.key(), label.key_hash());
-  if (known != nullptr && known->plain && !record.special && !closed_ &&
-      label.id().size() <= TaskLabel::kMaxIdBytes && known->waiting < known->limits->max_waiting) {
+  if (known != nullptr && known->plain && !record.special && !closed_ && label.id().size() <= TaskLabel::kMaxIdBytes &&
+      known->waiting < known->limits->max_waiting) {
     ++known->counters.submitted;
     adopt(*known, record);
     enqueue(*known, record);
@@ -163,10 +163,11 @@ bool Scheduler<Faults>::discard_for(Group& group, TaskRecord& record) {
     if (static_cast<int>(record.priority) > priority) return false;
     remove_waiting(*oldest);
     if (oldest->try_claim(TaskStatus::kRejected)) {
-      settle(*oldest, {ErrorCode::kRejected,
-                       "discarded for a newer task: group '" + group.key + "' has max_waiting " +
-                           std::to_string(group.limits->max_waiting) + " and keeps the newest",
-                       {}},
+      settle(*oldest,
+             {ErrorCode::kRejected,
+              "discarded for a newer task: group '" + group.key + "' has max_waiting " +
+                  std::to_string(group.limits->max_waiting) + " and keeps the newest",
+              {}},
              false);
     }
     forget(*oldest);

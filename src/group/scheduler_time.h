@@ -77,10 +77,9 @@ void Scheduler<Faults>::on_limit(TaskRecord& record) {
   Group& group = *record.group;
   const bool waits = record.phase == Phase::kWaiting || record.phase == Phase::kAtDoor || take_out_of_turn(record);
   if (waits && record.try_claim(TaskStatus::kTimedOutQueued)) {
-    Error error{
-        ErrorCode::kTimedOut,
-        "task '" + record.task_id() + "' of group '" + group.key + "' was still waiting when its time ran out",
-        {}};
+    Error error{ErrorCode::kTimedOut,
+                "task '" + record.task_id() + "' of group '" + group.key + "' was still waiting when its time ran out",
+                {}};
     settle_and_forget(record, std::move(error));
   } else if (!waits) {
     on_run_limit(record);
@@ -93,10 +92,11 @@ template <class Faults>
 void Scheduler<Faults>::on_run_limit(TaskRecord& record) {
   const bool won = record.try_claim(TaskStatus::kTimedOutRunning);
   if (!won && !Faults::kSettleTwice) return;  // The body ended in the same moment.
-  settle(record, {ErrorCode::kTimedOut,
-                  "task '" + record.task_id() + "' of group '" + record.group->key +
-                      "' was still running when its time ran out; its body has been asked to stop",
-                  {}},
+  settle(record,
+         {ErrorCode::kTimedOut,
+          "task '" + record.task_id() + "' of group '" + record.group->key +
+              "' was still running when its time ran out; its body has been asked to stop",
+          {}},
          true);
   if (!won) return;
   actions_.stop.emplace_back(record);
@@ -147,7 +147,8 @@ void Scheduler<Faults>::overrun(TaskRecord& record) {
   }
 }
 
-// A group that is used again stays in the line until its time comes: one that comes and goes all the time costs nothing.
+// A group that is used again stays in the line until its time comes: one that comes and goes all the time costs
+// nothing.
 template <class Faults>
 void Scheduler<Faults>::note_idle(Group& group) {
   if (group.present != 0 || group.drains != 0 || group.idle_listed) return;

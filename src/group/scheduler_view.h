@@ -108,7 +108,8 @@ Duration Scheduler<Faults>::estimated_wait(std::string_view key) const {
   const std::uint32_t width = std::min(group->limits->max_concurrency, global_limit_);
   const std::uint64_t before = group->waiting + group->running;
   if (before < width) return Duration(0);
-  return Duration(static_cast<std::int64_t>(static_cast<double>(group->expected_whole_ns) * static_cast<double>(before) / width));
+  return Duration(
+      static_cast<std::int64_t>(static_cast<double>(group->expected_whole_ns) * static_cast<double>(before) / width));
 }
 
 template <class Faults>
@@ -140,8 +141,8 @@ Explanation Scheduler<Faults>::explain(TaskRecord& record, Time now) {
       break;
     case Phase::kResuming:
       result.bound = group.running >= group.limits->max_concurrency ? Bound::kConcurrency
-                     : layer1_free()                               ? Bound::kWorkers
-                                                                   : Bound::kGlobal;
+                     : layer1_free()                                ? Bound::kWorkers
+                                                                    : Bound::kGlobal;
       break;
     case Phase::kParked:
       for (const TaskRef& awaited : record.extras().awaiting->records()) {

@@ -74,8 +74,7 @@ ThreadDriver::~ThreadDriver() = default;
 
 void ThreadDriver::end() {
   static_cast<void>(shutdown(Duration(0)));
-  wait_for_progress([this]() COHORT_REQUIRES(mutex_) { return scheduler_.present() == 0; },
-                    Time::max());
+  wait_for_progress([this]() COHORT_REQUIRES(mutex_) { return scheduler_.present() == 0; }, Time::max());
   {
     MutexLock lock(mutex_);
     stopping_ = true;
@@ -136,10 +135,10 @@ void ThreadDriver::take_in(Time now, std::uint32_t most) {
       const Inbox::Entry entry = inbox_.peek(count);
       if (entry.record == nullptr) break;
       entry.record->prefetch();
-      batch[count++] = {.record = entry.record,
-                        .origin = static_cast<Scheduler<>::Origin>(entry.note & 3U),
-                        .full = (entry.note & 4U) != 0 ? Scheduler<>::FullQueue::kBlock
-                                                       : Scheduler<>::FullQueue::kAsGroupSays};
+      batch[count++] = {
+          .record = entry.record,
+          .origin = static_cast<Scheduler<>::Origin>(entry.note & 3U),
+          .full = (entry.note & 4U) != 0 ? Scheduler<>::FullQueue::kBlock : Scheduler<>::FullQueue::kAsGroupSays};
     }
     if (count == 0) break;
     inbox_.pop(count);
@@ -147,7 +146,6 @@ void ThreadDriver::take_in(Time now, std::uint32_t most) {
     most -= count;
     if (count < kBatch) break;
   }
-  if (scheduler_.may_block_submitters()) may_block_submitters_.store(true, std::memory_order_relaxed);
 }
 
 // Everything that this thread, or one it has heard from, has submitted.
@@ -171,8 +169,8 @@ void ThreadDriver::look() {
   perform(std::move(chores));
 }
 
-// For a submitter with a ticket and no place. He never waits for the lock: whoever holds it may be waiting for him to use
-// his ticket. And he leaves the chores to others: what a user's code does there may need the next ticket.
+// For a submitter with a ticket and no place. He never waits for the lock: whoever holds it may be waiting for him to
+// use his ticket. And he leaves the chores to others: what a user's code does there may need the next ticket.
 template <class HasRoom>
 void ThreadDriver::make_room(HasRoom has_room) {
   while (!has_room()) {
@@ -208,6 +206,7 @@ void ThreadDriver::follow_up(Chores& chores, Time now) {
   } else if (!actions.empty()) {
     chores.actions.append(std::move(actions));
   }
+  if (scheduler_.may_block_submitters()) may_block_submitters_.store(true, std::memory_order_relaxed);
   if (progress_waiters_ != 0) progress_.notify_all();
   const Time next = std::min(scheduler_.next_timer().value_or(Time::max()), watching_ ? look_at_ : Time::max());
   if (next < watcher_sleeps_until_) {
@@ -224,8 +223,8 @@ bool ThreadDriver::attend() {
   return attended;
 }
 
-// Not while somebody in a very short turn comes back at once, and what waits is not too much for him: for tasks as short
-// as that the lock is what costs, and a second worker mostly waits for it.
+// Not while somebody in a very short turn comes back at once, and what waits is not too much for him: for tasks as
+// short as that the lock is what costs, and a second worker mostly waits for it.
 bool ThreadDriver::is_worth_waking() const {
   return short_turns_ == 0 || spinning_ != 0 || scheduler_.backlog() > kWorthWaking;
 }
@@ -234,7 +233,7 @@ bool ThreadDriver::is_worth_waking() const {
 void ThreadDriver::wake_one(Chores& chores) {
   if (resting_.empty()) {
     Runner& runner = spare_runner();
-    runner.has_slot = runner.arrives = true;
+    runner.has_slot = runner.arrives = runner.starts = true;
     ++arriving_;
     ++starting_;
     chores.start.push_back(&runner);
@@ -273,11 +272,8 @@ void ThreadDriver::settle(Actions::Settlement& settlement) {
 
 void ThreadDriver::tell(TaskEvent::Kind kind, const TaskRecord& record, Time at, TaskStatus status) {
   try {
-    listener_({.kind = kind,
-               .group = record.label().key(),
-               .task_id = record.label().id(),
-               .status = status,
-               .at = at});
+    listener_(
+        {.kind = kind, .group = record.label().key(), .task_id = record.label().id(), .status = status, .at = at});
   } catch (...) {
     // The documented meaning of a listener that throws.
   }
@@ -341,8 +337,7 @@ Result<void> ThreadDriver::drain(std::string_view key, Duration timeout) {
   std::unique_ptr<Error> conflict;
   bool drained = false;
   if (task == nullptr) {
-    drained = wait_for_progress(
-        [&]() COHORT_REQUIRES(mutex_) { return scheduler_.is_drained(key); }, until);
+    drained = wait_for_progress([&]() COHORT_REQUIRES(mutex_) { return scheduler_.is_drained(key); }, until);
   }
   while (task != nullptr && !drained && !conflict && clock_.now() < until) {
     std::vector<TaskRef> open = with_scheduler([&](Scheduler<>& scheduler, Time) { return scheduler.open_tasks(key); });
@@ -351,7 +346,7 @@ Result<void> ThreadDriver::drain(std::string_view key, Duration timeout) {
     auto state = AwaitState::make(std::move(open), need);
     conflict = with_scheduler(
         [&](Scheduler<>& scheduler, Time now) { return scheduler.check_await(*task, *state, false, now); });
-    if (!drained && !conflict) conflict = await(*state, until);
+    if (!drained && !conflict) conflict = await(*state, until == Time::max() ? std::nullopt : std::optional(until));
   }
   with_scheduler([&](Scheduler<>& scheduler, Time now) { scheduler.end_drain(key, now); });
   if (conflict) return std::move(*conflict);
@@ -362,8 +357,7 @@ Result<void> ThreadDriver::drain(std::string_view key, Duration timeout) {
 
 Result<void> ThreadDriver::shutdown(Duration timeout) {
   if (const TaskRecord* task = own_task()) {
-    return Error{
-        ErrorCode::kConflict, "task '" + task->task_id() + "' cannot shut down the executor that runs it", {}};
+    return Error{ErrorCode::kConflict, "task '" + task->task_id() + "' cannot shut down the executor that runs it", {}};
   }
   const Time until = saturating_add(clock_.now(), timeout);
   with_scheduler([](Scheduler<>& scheduler, Time now) { scheduler.close(now); });
@@ -382,13 +376,14 @@ std::size_t ThreadDriver::thread_count() {
 }
 
 ThreadDriver::Runner& ThreadDriver::spare_runner() {
-  ++live_threads_;
   for (auto& runner : runners_) {
-    if (!runner->ended || runner->thread.joinable()) continue;
+    if (!runner->ended || runner->starts || runner->thread.joinable()) continue;
+    ++live_threads_;
     runner->ended = false;
     return *runner;
   }
   runners_.push_back(std::make_unique<Runner>());
+  ++live_threads_;
   runners_.back()->ended = false;
   return *runners_.back();
 }
@@ -397,18 +392,23 @@ void ThreadDriver::start(Runner& runner) {
   std::thread thread;
   try {
     thread = std::thread([this, &runner] { work(runner); });
-  } catch (const std::system_error&) {
+  } catch (...) {
+    Chores chores;
     MutexLock lock(mutex_);
     --starting_;
     --live_threads_;
     ++unstarted_;  // The watcher tries again.
     runner.ended = true;
-    runner.has_slot = runner.arrives = false;
+    runner.has_slot = runner.arrives = runner.starts = false;
     --arriving_;
+    follow_up(chores, clock_.now());
+    lock.unlock();
+    perform(std::move(chores));
     return;
   }
   MutexLock lock(mutex_);
   --starting_;
+  runner.starts = false;
   runner.thread = std::move(thread);
   if (progress_waiters_ != 0) progress_.notify_all();
 }
@@ -432,61 +432,73 @@ void ThreadDriver::work(Runner& runner) {
 bool ThreadDriver::next_turn(Runner& runner) {
   for (;;) {
     Chores chores;
-    bool taken = false;
+    Next next = Next::kRest;
     {
       MutexLock lock(mutex_, kTriesForLock);
       const Time now = clock_.now();
       const bool was_blocked = runner.blocked;
-      if (std::exchange(runner.arrives, false)) --arriving_;
+      const bool arrived = std::exchange(runner.arrives, false);
+      if (arrived) --arriving_;
       if (was_blocked && runner.turn->out && now - runner.turn->taken_at < kLongTask) {
         runner.turn->segments[0].group->tends_to_block = false;
       }
       if (runner.turn->out) scheduler_.finish(*runner.turn, now);
       if (runner.in_turn) leave_turn(runner);
       // One that stood in for a blocked body goes when that is back. That one itself looks for more of its kind first.
-      if (runner.has_slot && !was_blocked && extra_slots_ > blocked_) {
+      // One that was woken takes a turn in any case, else the scheduler would wait for it.
+      if (runner.has_slot && !was_blocked && !arrived && extra_slots_ > blocked_) {
         --extra_slots_;
         runner.has_slot = false;
       }
       if (runner.has_slot) {
         take_in(now, kTakenInAtOnce);
-        taken = take_turn(runner, now, chores);
-      } else {
-        go_and_rest(runner, false);
+        next = take_turn(runner, now, chores);
       }
       follow_up(chores, now);
     }
     perform(std::move(chores));
-    if (taken) return true;
-    if (!rest(runner)) return false;
+    if (next == Next::kRun) return true;
+    if (next == Next::kRest && !rest(runner)) return false;
   }
 }
 
-bool ThreadDriver::take_turn(Runner& runner, Time now, Chores& chores) {
+ThreadDriver::Next ThreadDriver::take_turn(Runner& runner, Time now, Chores& chores) {
   if (!scheduler_.take(*runner.turn, now)) {
+    if (scheduler_.has_actions()) {
+      // Users' code comes before rest: nobody may count on a thread that is busy with it. The watcher has an eye on it.
+      scheduler_.remove_idle_worker();
+      runner.turn->current_started.store(now.time_since_epoch().count(), std::memory_order_relaxed);
+      enter_turn(runner, now);
+      return Next::kLookAgain;
+    }
     runner.has_slot = false;  // The scheduler counts it as idle.
     if (extra_slots_ > blocked_) {
       --extra_slots_;
       scheduler_.remove_idle_worker();
     }
-    go_and_rest(runner, true);
-    return false;
+    resting_.push_back(&runner);
+    runner.spins = true;
+    ++spinning_;
+    return Next::kRest;
   }
   if (runner.turn->goes_on && runner.turn->tasks[0]->blocks_thread) {
     hand_over(runner, now, chores);
-    go_and_rest(runner, false);
-    return false;
+    return Next::kRest;
   }
-  runner.in_turn = true;
-  ++runner.turns;
-  runner.probe_at = now + kLongTask;
-  runner.probe_after = kLongTask;
+  enter_turn(runner, now);
   runner.in_batch = runner.turn->count > 1;
   if (runner.in_batch) ++batches_;
   runner.in_short_turn = runner.in_batch && runner.turn->expected < kShortTurn;
   if (runner.in_short_turn) ++short_turns_;
   if (runner.turn->segments[0].group->tends_to_block) note_blocked(runner, now);
-  return true;
+  return Next::kRun;
+}
+
+void ThreadDriver::enter_turn(Runner& runner, Time now) {
+  runner.in_turn = true;
+  ++runner.turns;
+  runner.probe_at = now + kLongTask;
+  runner.probe_after = kLongTask;
 }
 
 void ThreadDriver::leave_turn(Runner& runner) {
@@ -507,10 +519,8 @@ void ThreadDriver::hand_over(Runner& from, Time now, Chores& chores) {
   std::swap(from.turn, to.turn);
   to.turn->begin(now);
   from.has_slot = false;
-  to.has_slot = to.in_turn = true;
-  ++to.turns;
-  to.probe_at = now + kLongTask;
-  to.probe_after = kLongTask;
+  to.has_slot = true;
+  enter_turn(to, now);
   call(to, chores);
 }
 
@@ -532,12 +542,6 @@ void ThreadDriver::note_blocked(Runner& runner, Time now) {
   scheduler_.add_idle_worker(now);
 }
 
-void ThreadDriver::go_and_rest(Runner& runner, bool spins) {
-  resting_.push_back(&runner);
-  runner.spins = spins;
-  if (spins) ++spinning_;
-}
-
 // True when it is worth looking before the spin is over.
 bool ThreadDriver::spin(const Runner& runner) const {
   const Time end = clock_.now() + kSpin;
@@ -552,11 +556,15 @@ bool ThreadDriver::spin(const Runner& runner) const {
 
 // Waits for a slot; false when the thread is to end.
 bool ThreadDriver::rest(Runner& runner) {
-  if (runner.spins) static_cast<void>(spin(runner));  // Its own field until it takes the lock again.
+  const bool spun = runner.spins;  // Its own field until it takes the lock again.
+  if (spun) static_cast<void>(spin(runner));
   Chores chores;
   MutexLock lock(mutex_);
   const auto called = [&] { return runner.called.load(std::memory_order_relaxed); };
-  if (std::exchange(runner.spins, false)) --spinning_;
+  if (spun) {
+    runner.spins = false;
+    --spinning_;
+  }
   if (!called() && !stopping_ && !inbox_.looks_empty() && scheduler_.idle_workers() != 0) {
     std::erase(resting_, &runner);
     scheduler_.remove_idle_worker();
@@ -564,9 +572,11 @@ bool ThreadDriver::rest(Runner& runner) {
     return true;
   }
   follow_up(chores, clock_.now());
+  if (spun && !called()) std::erase(resting_, &runner);  // Nobody may count on it while it is busy with the chores.
   lock.unlock();
   perform(std::move(chores));
   lock.lock();
+  if (!called()) resting_.push_back(&runner);
   const auto leave_at = std::chrono::steady_clock::now() + kSurplusStays;
   while (!called() && !stopping_) {
     runner.asleep = true;
@@ -657,6 +667,10 @@ bool ThreadDriver::suspend(TaskRecord& record, Runner& runner) {
 
 void ThreadDriver::arm(TaskRecord& record, AwaitState& state) {
   state.arm([this, awaiter = TaskRef(record), &state] {
+    // On the thread of whoever ended the awaited task, perhaps another executor's; and this one may have gone on by
+    // itself, and been destroyed.
+    const ExecutorHome::Visit visit(*awaiter);
+    if (visit.executor() == nullptr) return;
     with_scheduler([&](Scheduler<>& scheduler, Time now) { scheduler.resume(*awaiter, state, now); });
   });
 }
@@ -701,7 +715,10 @@ std::unique_ptr<Error> ThreadDriver::await(AwaitState& state, std::optional<Time
 void ThreadDriver::block(AwaitState& state) {
   if (own_task() != nullptr) {
     Runner& runner = *current_runner_;
-    with_scheduler([&](Scheduler<>&, Time now) COHORT_REQUIRES(mutex_) { release_slot(runner, now); });
+    with_scheduler([&](Scheduler<>&, Time now) COHORT_REQUIRES(mutex_) {
+      if (std::exchange(runner.blocked, false)) --blocked_;
+      release_slot(runner, now);
+    });
   }
   wait_outside(state, std::nullopt);
 }
@@ -733,6 +750,7 @@ void ThreadDriver::wait_outside(AwaitState& state, std::optional<Time> until) {
 void ThreadDriver::submit_here(TaskRecord& record) {
   if (listener_) tell(TaskEvent::Kind::kSubmitted, record, clock_.now());
   std::unique_ptr<Runner> guest;
+  bool at_door = false;
   with_scheduler([&](Scheduler<>& scheduler, Time now) COHORT_REQUIRES(mutex_) {
     scheduler.submit(record, origin_of(record), Scheduler<>::FullQueue::kAsGroupSays, now);
     if (guests_.empty()) {
@@ -742,7 +760,9 @@ void ThreadDriver::submit_here(TaskRecord& record) {
       guests_.pop_back();
     }
     if (!scheduler.take_only(record, *guest->turn, now)) guests_.push_back(std::move(guest));
+    at_door = record.phase == Phase::kAtDoor;
   });
+  if (at_door) wait_for_progress([&] { return record.phase != Phase::kAtDoor; }, Time::max());
   if (!guest) return;
   Runner* outer = std::exchange(current_runner_, guest.get());
   run_turn(*guest);
@@ -806,13 +826,13 @@ void ThreadDriver::look_around() {
     const Time now = clock_.now();
     take_in(now, kTakenInAtOnce);
     for (const auto& runner : runners_) {
-      if (!runner->in_turn || (runner->blocked && !runner->in_batch)) continue;
+      if (!runner->in_turn || !runner->has_slot || (runner->blocked && !runner->in_batch)) continue;
       Turn& turn = *runner->turn;
       const Time started(Duration(turn.current_started.load(std::memory_order_relaxed)));
       if (now - started < kLongTask) continue;
       scheduler_.give_back(turn, now);
       leave_batch(*runner);
-      if (turn.begun() == 0 || runner->blocked || now < runner->probe_at) continue;
+      if (runner->blocked || now < runner->probe_at) continue;
       suspects.push_back({runner.get(), runner->turns, turn.begun(), runner->thread_id});
     }
     follow_up(chores, now);
@@ -820,7 +840,13 @@ void ThreadDriver::look_around() {
     perform(std::move(chores));
   }
   // A system call each: not under the lock.
-  for (Suspect& each : suspects) each.blocked = blocked_probe_(each.thread_id);
+  for (Suspect& each : suspects) {
+    try {
+      each.blocked = blocked_probe_(each.thread_id);
+    } catch (...) {
+      // Who cannot tell says no.
+    }
+  }
   Chores chores;
   MutexLock lock(mutex_);
   const Time now = clock_.now();
@@ -828,15 +854,16 @@ void ThreadDriver::look_around() {
     Runner& runner = *each.runner;
     if (!runner.in_turn || runner.turns != each.turns || runner.turn->begun() != each.begun) continue;
     if (each.blocked) {
-      runner.turn->tasks[each.begun - 1]->group->tends_to_block = true;
+      if (each.begun != 0) runner.turn->tasks[each.begun - 1]->group->tends_to_block = true;
       note_blocked(runner, now);
     } else {
       runner.probe_after = std::min<Duration>(2 * runner.probe_after, std::chrono::milliseconds(50));
       runner.probe_at = now + runner.probe_after;
     }
   }
+  const bool retries = unstarted_ != 0;
   for (; unstarted_ > 0; --unstarted_) wake_one(chores);
-  watching_ = needs_watching();
+  watching_ = needs_watching() || retries;
   look_at_ = now + kLookEvery;
   follow_up(chores, now);
   lock.unlock();

@@ -22,23 +22,23 @@ namespace cohort::internal {
 
 /// Drives a Scheduler with threads.
 ///
-/// **The lock.** `mutex_` guards the scheduler and everything here that is not atomic. Nothing of a user's runs under it:
-/// what the scheduler wants done is taken out under the lock (Chores) and done after it.
+/// **The lock.** `mutex_` guards the scheduler and everything here that is not atomic. Nothing of a user's runs under
+/// it: what the scheduler wants done is taken out under the lock (Chores) and done after it.
 ///
-/// **Submitting** takes no lock: tasks are left in the inbox, and whoever has the lock takes them out. Every event but a
-/// turn takes out all of them first, so a thread's submit is always before what it does next.
+/// **Submitting** takes no lock: tasks are left in the inbox, and whoever has the lock takes them out. Every event but
+/// a turn takes out all of them first, so a thread's submit is always before what it does next.
 ///
-/// **Slots.** A thread takes turns only with a slot. There are `threads` of them and one more for each body that is known
-/// to block. A slot is held by a thread or is idle, which the scheduler counts. A thread without one rests. A body
-/// that parks gives its slot back; the worker that takes the turn of a parked task gives turn and slot to the thread
-/// that waits for it.
+/// **Slots.** A thread takes turns only with a slot. There are `threads` of them and one more for each body that is
+/// known to block. A slot is held by a thread or is idle, which the scheduler counts. A thread without one rests. A
+/// body that parks gives its slot back; the worker that takes the turn of a parked task gives turn and slot to the
+/// thread that waits for it.
 ///
 /// **Who looks into the inbox.** `attended_` says that somebody will, soon and without being told: a thread that spins
-/// before it rests, or has just been called; or, while the watcher looks every millisecond, a worker in a short turn, or any if none is idle. A
-/// submitter who does not find it set looks himself, and wakes a worker. No task is forgotten: he stores his task and
-/// then loads `attended_`; whoever clears it stores that and then looks into the inbox; all four are sequentially
-/// consistent, so at least one of them sees the other's. And whoever releases the lock while it is not set leaves nothing
-/// in the inbox but tickets that have not been used yet, whose owners will look.
+/// before it rests, or has just been called; or, while the watcher looks every millisecond, a worker in a short turn,
+/// or any if none is idle. A submitter who does not find it set looks himself, and wakes a worker. No task is
+/// forgotten: he stores his task and then loads `attended_`; whoever clears it stores that and then looks into the
+/// inbox; all four are sequentially consistent, so at least one of them sees the other's. And whoever releases the lock
+/// while it is not set leaves nothing in the inbox but tickets that have not been used yet, whose owners will look.
 ///
 /// **The watcher** is a thread that fires timers. While no slot is idle, or a turn has a rest that others could run, it
 /// also looks every millisecond: a turn whose task takes long loses its rest, and a thread that the kernel says is
@@ -104,12 +104,13 @@ class ThreadDriver {
     bool spins = false;    // Looks for work before it falls asleep: counted in spinning_.
     bool arrives = false;  // Has been given a slot and not looked yet: counted in arriving_.
     bool in_turn = false;
-    bool in_batch = false;    // Its turn has several tasks: counted in batches_.
+    bool in_batch = false;       // Its turn has several tasks: counted in batches_.
     bool in_short_turn = false;  // And is expected to be very short: counted in short_turns_.
-    bool blocked = false;     // Counted in blocked_.
-    bool ended = true;        // No thread.
-    std::uint64_t turns = 0;  // How many it has begun.
-    Time probe_at{};          // When to ask the kernel next whether it is blocked.
+    bool blocked = false;        // Counted in blocked_.
+    bool starts = false;         // Its thread is on its way into `thread`.
+    bool ended = true;           // No thread.
+    std::uint64_t turns = 0;     // How many it has begun.
+    Time probe_at{};             // When to ask the kernel next whether it is blocked.
     Duration probe_after{0};
     std::int32_t thread_id = 0;
     std::thread thread;
@@ -122,11 +123,8 @@ class ThreadDriver {
     std::vector<Runner*> start;
     bool notify_watcher = false;
 
-    [[nodiscard]] bool empty() const {
-      return actions.empty() && notify.empty() && start.empty() && !notify_watcher;
-    }
+    [[nodiscard]] bool empty() const { return actions.empty() && notify.empty() && start.empty() && !notify_watcher; }
   };
-
 
   // Events.
   void take_in(Time now, std::uint32_t most) COHORT_REQUIRES(mutex_);
@@ -150,11 +148,12 @@ class ThreadDriver {
   void start(Runner& runner) COHORT_EXCLUDES(mutex_);
   void work(Runner& runner) COHORT_EXCLUDES(mutex_);
   bool next_turn(Runner& runner) COHORT_EXCLUDES(mutex_);
-  bool take_turn(Runner& runner, Time now, Chores& chores) COHORT_REQUIRES(mutex_);
+  enum class Next { kRun, kLookAgain, kRest };
+  Next take_turn(Runner& runner, Time now, Chores& chores) COHORT_REQUIRES(mutex_);
+  void enter_turn(Runner& runner, Time now) COHORT_REQUIRES(mutex_);
   void leave_turn(Runner& runner) COHORT_REQUIRES(mutex_);
   void leave_batch(Runner& runner) COHORT_REQUIRES(mutex_);
   void hand_over(Runner& from, Time now, Chores& chores) COHORT_REQUIRES(mutex_);
-  void go_and_rest(Runner& runner, bool spins) COHORT_REQUIRES(mutex_);
   bool rest(Runner& runner) COHORT_EXCLUDES(mutex_);
   [[nodiscard]] bool spin(const Runner& runner) const;
   void release_slot(Runner& runner, Time now) COHORT_REQUIRES(mutex_);
@@ -211,8 +210,8 @@ class ThreadDriver {
 
   CondVar watch_wake_;
   bool watching_ COHORT_GUARDED_BY(mutex_) = false;
-  Time look_at_ COHORT_GUARDED_BY(mutex_){};                   // While watching_.
-  Time watcher_sleeps_until_ COHORT_GUARDED_BY(mutex_){};      // Time::min() while it is awake.
+  Time look_at_ COHORT_GUARDED_BY(mutex_){};               // While watching_.
+  Time watcher_sleeps_until_ COHORT_GUARDED_BY(mutex_){};  // Time::min() while it is awake.
   std::thread watcher_;
 };
 

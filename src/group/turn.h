@@ -19,8 +19,8 @@ namespace cohort::internal {
 ///    compare-and-swap. So an entry is either begun by the worker or taken back by the scheduler, never both.
 /// 2. So a task in a turn that is to end without having run is taken back first, and then waits like any other.
 ///
-/// What the tasks of a segment used can be measured by the worker as it goes, which spares the scheduler to look at each
-/// of them again under its lock.
+/// What the tasks of a segment used can be measured by the worker as it goes, which spares the scheduler to look at
+/// each of them again under its lock.
 ///
 /// Thread-safety: begin() and measure() are the worker's; all else is the scheduler's, under its lock.
 struct Turn : ListLinks<Turn> {
@@ -96,9 +96,9 @@ struct Turn : ListLinks<Turn> {
   std::uint32_t segment_count = 0;
   std::uint32_t ended_segments = 0;  ///< So many of the first have been ended although the turn goes on,
   std::uint32_t ended_tasks = 0;     ///< with so many tasks, which are not there any more.
-  bool goes_on = false;  ///< Its one entry has begun before: a coroutine, or a task that was parked.
-  bool global = false;   ///< Holds a permit of layer 1.
-  bool out = false;      ///< Listed by the scheduler.
+  bool goes_on = false;              ///< Its one entry has begun before: a coroutine, or a task that was parked.
+  bool global = false;               ///< Holds a permit of layer 1.
+  bool out = false;                  ///< Listed by the scheduler.
   Time taken_at{};
   Duration expected{0};             ///< How long it should take.
   Duration layer1_bound_before{0};  ///< How long layer 1 had been full when it was taken.
@@ -106,8 +106,9 @@ struct Turn : ListLinks<Turn> {
   double accrued_ns = 0;            ///< and how much beyond what was expected.
   std::atomic<Time::rep> current_started{0};
   std::array<TaskRecord*, kMaxTasks> tasks{};
-  std::array<std::uint8_t, kMaxTasks> segment_of{};  ///< By entry. Unlike the rest the worker may read it: it does not change.
-  bool measured = false;                             ///< Its worker measures, see there. Set once.
+  std::array<std::uint8_t, kMaxTasks>
+      segment_of{};       ///< By entry. Unlike the rest the worker may read it: it does not change.
+  bool measured = false;  ///< Its worker measures, see there. Set once.
   std::array<Segment, kMaxTasks> segments{};
 
  private:

@@ -29,6 +29,7 @@ void ExecutorAccess::follow(TaskRecord& record, TaskRecord& predecessor) {
 
 std::unique_ptr<Error> ExecutorAccess::await(AwaitState& state, std::optional<Time> until) {
   if (state.satisfied()) return nullptr;
+  if (until == Time::max()) until.reset();  // A time-out that never comes is none, and no way out of a cycle.
   if (const TaskRecord* task = current_task()) return task->home->executor().await(state, until);
   // Through one that has not ended: its executor is there.
   for (const TaskRef& record : state.records()) {

@@ -25,7 +25,10 @@ class ManualExecutor::Driver {
  public:
   Driver(const internal::ExecutorHome& home, VirtualClock& clock, GroupExecutorOptions options)
       : home_(home),
-        listener_(std::move(options.listener)), clock_(clock), workers_(options.threads), scheduler_(std::move(options), clock.now()) {}
+        listener_(std::move(options.listener)),
+        clock_(clock),
+        workers_(options.threads),
+        scheduler_(std::move(options), clock.now()) {}
 
   void end() {
     static_cast<void>(shutdown(Duration(0)));
@@ -250,11 +253,8 @@ class ManualExecutor::Driver {
   void tell(TaskEvent::Kind kind, const TaskRecord& record, TaskStatus status = TaskStatus::kSuccess) {
     if (!listener_) return;
     try {
-      listener_({.kind = kind,
-                 .group = record.label().key(),
-                 .task_id = record.label().id(),
-                 .status = status,
-                 .at = now()});
+      listener_(
+          {.kind = kind, .group = record.label().key(), .task_id = record.label().id(), .status = status, .at = now()});
     } catch (...) {
       // The documented meaning of a listener that throws.
     }
@@ -499,9 +499,7 @@ Result<GroupStats> ManualExecutor::group_stats(std::string_view group) {
 std::vector<std::string> ManualExecutor::active_groups() { return driver_->scheduler().active_groups(); }
 Duration ManualExecutor::estimated_wait(std::string_view group) { return driver_->scheduler().estimated_wait(group); }
 
-void ManualExecutor::submit_record(TaskRecord& record, Submission submission) {
-  driver_->submit(record, submission);
-}
+void ManualExecutor::submit_record(TaskRecord& record, Submission submission) { driver_->submit(record, submission); }
 void ManualExecutor::follow_record(TaskRecord& record, TaskRecord& predecessor) {
   driver_->follow(record, predecessor);
 }

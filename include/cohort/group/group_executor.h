@@ -26,6 +26,9 @@ class ThreadDriver;
 /// Order: tasks of one group and priority start in the order in which they were submitted; those of several threads in
 /// an order in which a submit that had returned comes before one that had not begun.
 ///
+/// Callables, results and what they own are destroyed on any of its threads, at times on the one that fires its timers:
+/// their destructors must not wait for tasks.
+///
 /// Destroying it is shutdown(0): what waits is cancelled, what runs is asked to stop, and the destructor waits for the
 /// bodies. Handles may be used before, while and after that; submitting to it from outside at the same time may not.
 ///

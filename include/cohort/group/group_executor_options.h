@@ -16,7 +16,8 @@ namespace cohort {
 /// How an executor of groups is set up.
 ///
 /// A group's limits are resolved field by field on its first use: `groups`, then `resolver`, then `defaults`, then the
-/// built-in value. A resolver that throws counts as one that says nothing. It must be quick, and not call the executor.
+/// built-in value. A resolver that throws counts as one that says nothing. It must be quick, not call
+/// the executor, and not wait for a lock that anybody holds while he calls the executor.
 struct GroupExecutorOptions {
   std::unordered_map<std::string, GroupLimits> groups = {};
   Function<GroupLimits(std::string_view key)> resolver = {};
@@ -25,8 +26,8 @@ struct GroupExecutorOptions {
   std::uint32_t global_max_in_flight = kUnlimited;
   /// Workers for tasks that do not block. 0: as many as the machine has cores.
   std::uint32_t threads = 0;
-  /// How many there may be when tasks block, parked ones not counted; at least threads + 1. One group may occupy all but
-  /// threads + 1 of them.
+  /// How many there may be when tasks block, parked ones not counted; at least threads + 1. One group may occupy all
+  /// but threads + 1 of them.
   std::uint32_t max_threads = 256;
   /// How many tasks may be parked before only awaited ones are started; one group is held to a quarter of it. At
   /// least 4.

@@ -165,8 +165,8 @@ class Executor {
   /// into it through a handle. All tasks are done.
   void close_home() { home_.close(); }
 
-  /// Takes the record in with one reference to it, or settles it with the reason why not. kPaced: a full queue blocks the submitter; kRunHere:
-  /// see try_run_here.
+  /// Takes the record in with one reference to it, or settles it with the reason why not. kPaced: a full queue blocks
+  /// the submitter; kRunHere: see try_run_here.
   virtual void submit_record(internal::TaskRecord& record, Submission submission) = 0;
   /// Takes in a task of the predecessor's group that is to be queued when the predecessor is done.
   virtual void follow_record(internal::TaskRecord& record, internal::TaskRecord& predecessor) = 0;

@@ -11,8 +11,8 @@ namespace cohort {
 /// What a lifecycle listener is told: a task was submitted, its body started, or it settled. The texts are valid during
 /// the call.
 ///
-/// For one task the order is submitted, started (unless it never ran), settled; the last comes before anybody who awaits
-/// it goes on.
+/// For one task the order is submitted, started (unless it never ran), settled; the last comes before anybody who
+/// awaits it goes on.
 struct TaskEvent {
   enum class Kind : std::uint8_t { kSubmitted, kStarted, kSettled };
 

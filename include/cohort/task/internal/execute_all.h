@@ -107,7 +107,9 @@ class Batch {
     for (const Lane& lane : lanes_) {
       if (lane.has_more()) oldest.emplace_back(handles_[lane.tasks[lane.first_open]].record());
     }
-    ExecutorAccess::await(*AwaitState::make(std::move(oldest), 1), std::nullopt);
+    const auto state = AwaitState::make(std::move(oldest), 1);
+    // A task that has run out of time cannot await, but it must not spin either.
+    if (ExecutorAccess::await(*state, std::nullopt)) ExecutorAccess::block(*state);
   }
 
   // Inside a task all in one wait: then each of them is known to be awaited from the beginning. Outside one after the
@@ -150,8 +152,8 @@ class Batch {
   std::stop_token stop_;
   std::vector<Lane> lanes_;  // By the first task of each group.
   Mutex mutex_;
-  // By the task's place; invalid until submitted. The batch's own thread writes it; while a stop can be asked for, under
-  // the lock, because whoever asks reads it.
+  // By the task's place; invalid until submitted. The batch's own thread writes it; while a stop can be asked for,
+  // under the lock, because whoever asks reads it.
   std::vector<TaskHandle<T>> handles_;
   bool stopped_ COHORT_GUARDED_BY(mutex_) = false;
 };

@@ -11,8 +11,8 @@ namespace internal {
 
 class TaskRecord;
 
-/// Where the handles of an executor's tasks find it, also after its end: an ExecutorHome is never freed, only used again
-/// for another executor.
+/// Where the handles of an executor's tasks find it, also after its end: an ExecutorHome is never freed, only used
+/// again for another executor.
 ///
 /// Why a handle may be used while its executor is destroyed. Whoever calls the executor for a task counts himself as a
 /// visitor first and only then looks whether the task is done. The executor's destructor waits until every task is

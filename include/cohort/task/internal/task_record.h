@@ -4,6 +4,7 @@
 #include <coroutine>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -100,10 +101,10 @@ struct TaskExtras {
     bool wakes;
   };
 
-  std::unique_ptr<Error> error;    ///< Written before publish, read after it.
-  IntrusiveList<Waiter> waiters;   ///< Guarded by the stripe of the record, see task_record.cc.
+  std::unique_ptr<Error> error;   ///< Written before publish, read after it.
+  IntrusiveList<Waiter> waiters;  ///< Guarded by the stripe of the record, see task_record.cc.
   SubmitOptions options;
-  Turn* turn = nullptr;            ///< While kTaken, if it has a limit on its run time.
+  Turn* turn = nullptr;             ///< While kTaken, if it has a limit on its run time.
   OwnedTimer limit;                 ///< The queue or run time-out, whichever phase it is in.
   OwnedTimer wake;                  ///< The end of a sleep, or of a timed await.
   AwaitState* awaiting = nullptr;   ///< What a parked task waits for.
@@ -123,11 +124,12 @@ struct TaskExtras {
 /// It ends exactly once: whoever claims it writes the result or the error, then calls `publish`, after which they never
 /// change and any thread may read them.
 /// 1. While it waits only the executor can claim it, under its lock.
-/// 2. Once the body has begun, the body claims it when it ends. Only where the task has a time limit can the executor be
+/// 2. Once the body has begun, the body claims it when it ends. Only where the task has a time limit can the executor
+/// be
 ///    faster; then both use `try_claim`, and otherwise none has to.
 /// 3. Whether the body has begun is decided by the Turn it is in, see there.
-/// `state_` holds the claim with its status, whether it has been published (release, paired with the acquire of is_done),
-/// and whether somebody is on the waiter list, so that publish has to look there.
+/// `state_` holds the claim with its status, whether it has been published (release, paired with the acquire of
+/// is_done), and whether somebody is on the waiter list, so that publish has to look there.
 ///
 /// The fields under "the scheduler's" are guarded by the lock of the executor that the task was handed to.
 class TaskRecord : public ListLinks<TaskRecord> {
@@ -135,14 +137,17 @@ class TaskRecord : public ListLinks<TaskRecord> {
   TaskRecord(std::string_view group_key, std::string_view task_id) : label_(group_key, task_id) {}
   static void* operator new(std::size_t size) { return allocate_block(size); }
   static void operator delete(void* block, std::size_t size) { free_block(block, size); }
+  static void* operator new(std::size_t size, std::align_val_t alignment) { return ::operator new(size, alignment); }
+  static void operator delete(void* block, std::size_t, std::align_val_t alignment) {
+    ::operator delete(block, alignment);
+  }
   TaskRecord(const TaskRecord&) = delete;
   TaskRecord& operator=(const TaskRecord&) = delete;
 
   void ref() { references_.fetch_add(1, std::memory_order_relaxed); }
   void unref() {
     // The only one left needs no atomic subtraction: nobody else can add to it.
-    if (references_.load(std::memory_order_acquire) == 1 ||
-        references_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+    if (references_.load(std::memory_order_acquire) == 1 || references_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
       delete this;
     }
   }
