@@ -65,9 +65,9 @@ TEST(GroupExecutorTest, RunsATaskAndGivesItsResult) {
 }
 
 TEST(GroupExecutorTest, KeepsTheLimitOfAGroup) {
-  GroupExecutor executor({.defaults = {.max_concurrency = 2}, .threads = 4});
   std::atomic<int> now{0};
   std::atomic<int> most{0};
+  GroupExecutor executor({.defaults = {.max_concurrency = 2}, .threads = 4});
   std::vector<TaskHandle<void>> handles;
   for (int i = 0; i < 500; ++i) {
     handles.push_back(executor.submit("g", std::to_string(i), [&] {
@@ -254,8 +254,8 @@ TEST(GroupExecutorTest, CoroutinesSleepAwaitAndResumeOnAnyThread) {
 }
 
 TEST(GroupExecutorTest, TimeOutsFireWhileQueuedAndWhileRunning) {
-  GroupExecutor executor({.threads = 2});
   Gate gate;
+  GroupExecutor executor({.threads = 2});
   auto running = executor.submit("g", "running",
                                  [&](std::stop_token stop) {
                                    while (!stop.stop_requested()) std::this_thread::yield();
@@ -271,9 +271,9 @@ TEST(GroupExecutorTest, TimeOutsFireWhileQueuedAndWhileRunning) {
 }
 
 TEST(GroupExecutorTest, AnAwaitFailsWhenItsOwnTaskRunsOutOfTime) {
-  GroupExecutor executor({.threads = 2});
   Gate gate;
   std::atomic<bool> failed{false};
+  GroupExecutor executor({.threads = 2});
   auto outer = executor.submit("g", "outer",
                                [&] {
                                  auto inner = executor.submit("h", "inner", [&] { gate.pass(); });
@@ -288,8 +288,8 @@ TEST(GroupExecutorTest, AnAwaitFailsWhenItsOwnTaskRunsOutOfTime) {
 }
 
 TEST(GroupExecutorTest, CancelReachesTheWaitingAndTheRunning) {
-  GroupExecutor executor({.threads = 2});
   Gate gate;
+  GroupExecutor executor({.threads = 2});
   auto running = executor.submit("g", "running", [&](std::stop_token stop) -> Result<int> {
     gate.pass();
     while (!stop.stop_requested()) std::this_thread::yield();
@@ -305,8 +305,8 @@ TEST(GroupExecutorTest, CancelReachesTheWaitingAndTheRunning) {
 }
 
 TEST(GroupExecutorTest, ScopesBatchesAndFollowersWork) {
-  GroupExecutor executor({.defaults = {.max_concurrency = 2, .max_waiting = 8}, .threads = 2});
   std::atomic<int> sum{0};
+  GroupExecutor executor({.defaults = {.max_concurrency = 2, .max_waiting = 8}, .threads = 2});
   {
     TaskScope scope(executor);
     for (int i = 0; i < 5; ++i) scope.submit("scope", "s", [&] { ++sum; });
@@ -326,8 +326,8 @@ TEST(GroupExecutorTest, ScopesBatchesAndFollowersWork) {
 }
 
 TEST(GroupExecutorTest, ABlockingPolicyHoldsTheSubmitterBack) {
-  GroupExecutor executor({.groups = {{"g", {.max_waiting = 2, .overflow = OverflowPolicy::kBlock}}}, .threads = 1});
   Gate gate;
+  GroupExecutor executor({.groups = {{"g", {.max_waiting = 2, .overflow = OverflowPolicy::kBlock}}}, .threads = 1});
   executor.submit("g", "first", [&] { gate.pass(); });
   gate.wait_for(1);
   std::atomic<int> submitted{0};
@@ -391,8 +391,8 @@ class Pipe {
 
 TEST(GroupExecutorTest, TasksBlockedInASystemCallDoNotKeepAnotherGroupsTaskFromStarting) {
   Pipe pipe;
-  GroupExecutor executor({.groups = {{"stuck", {.max_concurrency = 64}}}, .threads = 2});
   std::atomic<int> started{0};
+  GroupExecutor executor({.groups = {{"stuck", {.max_concurrency = 64}}}, .threads = 2});
   std::vector<TaskHandle<void>> stuck;
   for (int i = 0; i < 64; ++i) {
     stuck.push_back(executor.submit("stuck", std::to_string(i), [&] {
@@ -410,8 +410,8 @@ TEST(GroupExecutorTest, TasksBlockedInASystemCallDoNotKeepAnotherGroupsTaskFromS
 
 TEST(GroupExecutorTest, OneGroupThatBlocksCannotTakeTheLastThreads) {
   Pipe pipe;
-  GroupExecutor executor({.groups = {{"stuck", {.max_concurrency = kUnlimited}}}, .threads = 2, .max_threads = 8});
   std::atomic<int> started{0};
+  GroupExecutor executor({.groups = {{"stuck", {.max_concurrency = kUnlimited}}}, .threads = 2, .max_threads = 8});
   std::vector<TaskHandle<void>> stuck;
   for (int i = 0; i < 100; ++i) {
     stuck.push_back(executor.submit("stuck", std::to_string(i), [&] {
@@ -469,8 +469,8 @@ struct Slow {
 
 TEST(GroupExecutorTest, AResultThatIsSlowToDestroyHoldsNobodyUp) {
   for (const std::uint32_t threads : {1U, 2U}) {
-    GroupExecutor executor({.threads = threads});
     Gate gate;
+    GroupExecutor executor({.threads = threads});
     executor.submit("g", "slow", [&] { return Slow(&gate); });  // Nobody has its handle: a worker destroys the result.
     gate.wait_for(1);
     EXPECT_EQ(executor.submit("h", "t", [] { return 1; }).await().value, 1);
@@ -479,8 +479,8 @@ TEST(GroupExecutorTest, AResultThatIsSlowToDestroyHoldsNobodyUp) {
 }
 
 TEST(GroupExecutorTest, ATaskThatHasRunOutOfTimeMayStillRunABatch) {
-  GroupExecutor executor({.defaults = {.max_waiting = 2}, .threads = 1});
   std::atomic<int> ran{0};
+  GroupExecutor executor({.defaults = {.max_waiting = 2}, .threads = 1});
   auto outer = executor.submit("outer", "t",
                                [&](std::stop_token stop) {
                                  while (!stop.stop_requested()) std::this_thread::yield();
@@ -505,8 +505,8 @@ TEST(GroupExecutorTest, CallablesAndResultsMayBeOverAligned) {
 
 TEST(GroupExecutorTest, SurplusThreadsRetire) {
   Pipe pipe;
-  GroupExecutor executor({.groups = {{"stuck", {.max_concurrency = 32}}}, .threads = 2});
   std::atomic<int> started{0};
+  GroupExecutor executor({.groups = {{"stuck", {.max_concurrency = 32}}}, .threads = 2});
   std::vector<TaskHandle<void>> stuck;
   for (int i = 0; i < 32; ++i) {
     stuck.push_back(executor.submit("stuck", std::to_string(i), [&] {

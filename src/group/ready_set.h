@@ -114,7 +114,7 @@ class ReadySet {
     (own.previous != nullptr ? hook(*own.previous).next : list.first) = own.next;
     (own.next != nullptr ? hook(*own.next).previous : list.last) = own.previous;
     if (list.first == nullptr) occupied_ &= ~(1ULL << own.place);
-    own.place = -1;
+    own = {};
   }
   Group* search();
   void insert_far(Group& group);
