@@ -87,7 +87,7 @@ struct Group : BusyGroup, ListLinks<Group> {
   [[nodiscard]] bool is_ready() const { return normal.place >= 0 || urgent.place >= 0 || to_continue.place >= 0; }
   void prefetch() const {
     const char* first = reinterpret_cast<const char*>(this);
-    for (int line = 0; line < 3; ++line) __builtin_prefetch(first + 64 * line, 1);
+    for (std::size_t line = 0; line < 3; ++line) __builtin_prefetch(first + 64 * line, 1);
   }
 
   // How many others there are, and where.

@@ -27,32 +27,26 @@ namespace cohort::internal {
 class Inbox {
  public:
   static constexpr std::uint32_t kSize = 4096;
-  static constexpr std::uintptr_t kNoteMask = 7;  ///< Three bits that travel with a task.
 
   Inbox() : places_(std::make_unique<Place[]>(kSize)) {}
 
   /// Where all is full it calls `make_room(has_room)`, which returns once `has_room()` is true.
   template <class MakeRoom>
-  void put(TaskRecord& record, std::uintptr_t note, MakeRoom&& make_room) {
+  void put(TaskRecord& record, MakeRoom&& make_room) {
     const std::uint64_t ticket = tail_.fetch_add(1, std::memory_order_relaxed);
     if (ticket - head_.load(std::memory_order_acquire) >= kSize) {
       make_room([&] { return ticket - head_.load(std::memory_order_acquire) < kSize; });
     }
     Place& place = places_[ticket % kSize];
-    place.entry = reinterpret_cast<std::uintptr_t>(&record) | note;
+    place.record = &record;
     place.ticket.store(ticket + 1, std::memory_order_seq_cst);
   }
 
-  struct Entry {
-    TaskRecord* record;
-    std::uintptr_t note;
-  };
-  /// The entry `ahead` places behind the first, without taking it out. The record is null where there is none.
-  [[nodiscard]] Entry peek(std::uint32_t ahead) const {
+  /// The task `ahead` places behind the first, without taking it out; null where there is none.
+  [[nodiscard]] TaskRecord* peek(std::uint32_t ahead) const {
     const std::uint64_t ticket = head_.load(std::memory_order_relaxed) + ahead;
     const Place& place = places_[ticket % kSize];
-    if (place.ticket.load(std::memory_order_acquire) != ticket + 1) return {nullptr, 0};
-    return {reinterpret_cast<TaskRecord*>(place.entry & ~kNoteMask), place.entry & kNoteMask};
+    return place.ticket.load(std::memory_order_acquire) == ticket + 1 ? place.record : nullptr;
   }
   /// Takes the first `count` out, which peek() has seen.
   void pop(std::uint32_t count) {
@@ -73,7 +67,7 @@ class Inbox {
  private:
   struct Place {
     std::atomic<std::uint64_t> ticket{0};
-    std::uintptr_t entry = 0;
+    TaskRecord* record = nullptr;
   };
 
   std::unique_ptr<Place[]> places_;

@@ -12,6 +12,10 @@
 namespace cohort::internal {
 namespace {
 
+// What is in TaskRecord::note: a Scheduler::Origin, and whether a full queue is to be waited for.
+constexpr unsigned kOriginMask = 3;
+constexpr unsigned kPaced = 4;
+
 constexpr std::uint32_t kTakenInAtOnce = 256;
 constexpr Duration kShortTurn = std::chrono::microseconds(8);
 constexpr Duration kWorthWaking = std::chrono::milliseconds(2);
@@ -107,9 +111,9 @@ void ThreadDriver::submit(TaskRecord& record, bool paced) {
   if (may_block_submitters_.load(std::memory_order_relaxed) && origin == Scheduler<>::Origin::kOutside && !paced) {
     return submit_or_wait(record);
   }
-  const std::uintptr_t note = static_cast<std::uintptr_t>(origin) | (paced ? 4U : 0U);
+  record.note = static_cast<std::uint8_t>(static_cast<unsigned>(origin) | (paced ? kPaced : 0U));
   bool was_full = false;
-  inbox_.put(record, note, [&](auto has_room) {
+  inbox_.put(record, [&](auto has_room) {
     was_full = true;
     make_room(has_room);
   });
@@ -132,16 +136,18 @@ void ThreadDriver::take_in(Time now, std::uint32_t most) {
   while (most > 0) {
     std::uint32_t count = 0;
     while (count < std::min(kBatch, most)) {
-      const Inbox::Entry entry = inbox_.peek(count);
-      if (entry.record == nullptr) break;
-      entry.record->prefetch();
-      batch[count++] = {
-          .record = entry.record,
-          .origin = static_cast<Scheduler<>::Origin>(entry.note & 3U),
-          .full = (entry.note & 4U) != 0 ? Scheduler<>::FullQueue::kBlock : Scheduler<>::FullQueue::kAsGroupSays};
+      TaskRecord* record = inbox_.peek(count);
+      if (record == nullptr) break;
+      record->prefetch();
+      batch[count++].record = record;
     }
     if (count == 0) break;
     inbox_.pop(count);
+    for (Scheduler<>::Submitted& each : std::span(batch.data(), count)) {
+      each.origin = static_cast<Scheduler<>::Origin>(each.record->note & kOriginMask);
+      each.full =
+          (each.record->note & kPaced) != 0 ? Scheduler<>::FullQueue::kBlock : Scheduler<>::FullQueue::kAsGroupSays;
+    }
     scheduler_.submit_all(std::span(batch.data(), count), now);
     most -= count;
     if (count < kBatch) break;

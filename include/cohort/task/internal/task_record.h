@@ -216,7 +216,7 @@ class TaskRecord : public ListLinks<TaskRecord> {
   /// Hints that it is about to be read and written.
   void prefetch() const {
     const char* first = reinterpret_cast<const char*>(this);
-    for (int line = 0; line < 3; ++line) __builtin_prefetch(first + 64 * line, 1);
+    for (std::size_t line = 0; line < 3; ++line) __builtin_prefetch(first + 64 * line, 1);
   }
 
   /// Made when first needed, by any thread.
@@ -256,6 +256,7 @@ class TaskRecord : public ListLinks<TaskRecord> {
   bool let_go = false;         ///< Goes on without permits or turn: it ran out of time while its thread was parked.
   bool blocks_thread = false;  ///< While parked: a thread waits for it, not a suspended coroutine.
 
+  std::uint8_t note = 0;         ///< The driver's, for the way through the inbox.
   bool special = false;          ///< It came with extras. Set before it is handed in, as is
   bool timed = false;            ///< that it has a limit on its run time.
   bool claimed_by_body = false;  ///< The body's; the scheduler reads it after the body has ended.
