@@ -471,7 +471,13 @@ TEST(GroupExecutorTest, AResultThatIsSlowToDestroyHoldsNobodyUp) {
   for (const std::uint32_t threads : {1U, 2U}) {
     Gate gate;
     GroupExecutor executor({.threads = threads});
-    executor.submit("g", "slow", [&] { return Slow(&gate); });  // Nobody has its handle: a worker destroys the result.
+    // The handle is gone before it ends: a worker destroys the result.
+    std::atomic<bool> dropped{false};
+    executor.submit("g", "slow", [&] {
+      while (!dropped) std::this_thread::yield();
+      return Slow(&gate);
+    });
+    dropped = true;
     gate.wait_for(1);
     EXPECT_EQ(executor.submit("h", "t", [] { return 1; }).await().value, 1);
     gate.open();
