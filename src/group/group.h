@@ -40,7 +40,7 @@ struct SharedLimits : ResolvedLimits {
   std::uint32_t references = 1;  // Guarded by whatever guards the scheduler.
 };
 
-/// The part of a Group that every task touches: three cache lines.
+/// The part of a Group that every task touches, in a few cache lines.
 struct alignas(64) BusyGroup {
   std::uint32_t waiting = 0;        ///< How many are in queues and awaited.
   std::uint32_t running = 0;        ///< Permits of layer 3 that are out.

@@ -177,7 +177,7 @@ TEST(GroupExecutorTest, BadNamesAreRejectedWithTheReason) {
 TEST(GroupExecutorTest, AfterShutdownEverythingIsRejected) {
   GroupExecutor executor;
   auto before = executor.submit("g", "before", [] { return 1; });
-  EXPECT_TRUE(executor.shutdown(10s));
+  EXPECT_TRUE(executor.shutdown(600s));
   EXPECT_EQ(before.await().value, 1);
   const auto after = executor.submit("g", "after", [] { return 1; }).await();
   EXPECT_EQ(after.status, TaskStatus::kRejected);
@@ -283,7 +283,7 @@ TEST(GroupExecutorTest, AnAwaitFailsWhenItsOwnTaskRunsOutOfTime) {
                                {.run_timeout = 5ms});
   EXPECT_EQ(outer.await().status, TaskStatus::kTimedOutRunning);
   gate.wait_for(1);
-  EXPECT_TRUE(executor.drain_group("h", 60s));
+  EXPECT_TRUE(executor.drain_group("h", 600s));
   EXPECT_TRUE(failed);
 }
 
@@ -343,7 +343,7 @@ TEST(GroupExecutorTest, ABlockingPolicyHoldsTheSubmitterBack) {
   EXPECT_LE(submitted.load(), 3);
   gate.open();
   submitter.join();
-  EXPECT_TRUE(executor.drain_group("g", 60s));
+  EXPECT_TRUE(executor.drain_group("g", 600s));
   EXPECT_EQ(executor.group_stats("g")->counters.count(TaskStatus::kSuccess), 11U);
 }
 

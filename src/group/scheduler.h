@@ -106,7 +106,8 @@ struct NoFaults {
 ///
 /// References. The scheduler holds one reference to a record from submit or follow until it forgets it, or rejects it.
 ///
-/// Parts: scheduler_submit.h (in and out of queues), scheduler_run.h (turns), scheduler_await.h (nested work),
+/// Parts: scheduler_submit.h (in and out of queues), scheduler_take.h (who is taken), scheduler_run.h (turns),
+/// scheduler_await.h (nested work),
 /// scheduler_share.h (who is next), scheduler_time.h (time-outs, eviction), scheduler_ends.h (pause, shutdown),
 /// scheduler_view.h (statistics, explain).
 ///
@@ -249,7 +250,7 @@ class Scheduler {
   void settle_and_forget(TaskRecord& record, Error error);
   void forget(TaskRecord& record);
 
-  // scheduler_run.h
+  // scheduler_take.h, scheduler_run.h
   struct Used {
     Duration time{0};
     std::uint32_t tasks = 0;

@@ -8,5 +8,6 @@
 #include "group/scheduler_run.h"     // IWYU pragma: export
 #include "group/scheduler_share.h"   // IWYU pragma: export
 #include "group/scheduler_submit.h"  // IWYU pragma: export
+#include "group/scheduler_take.h"    // IWYU pragma: export
 #include "group/scheduler_time.h"    // IWYU pragma: export
 #include "group/scheduler_view.h"    // IWYU pragma: export

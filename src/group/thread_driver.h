@@ -20,6 +20,9 @@
 
 namespace cohort::internal {
 
+/// What the kernel says of a thread: neither running nor waiting for a processor.
+[[nodiscard]] bool is_blocked_in_kernel(std::int32_t thread_id);
+
 /// Drives a Scheduler with threads.
 ///
 /// **The lock.** `mutex_` guards the scheduler and everything here that is not atomic. Nothing of a user's runs under
@@ -44,6 +47,9 @@ namespace cohort::internal {
 /// also looks every millisecond: a turn whose task takes long loses its rest, and a thread that the kernel says is
 /// blocked gets a slot to stand in for it. A group whose tasks were found to block is expected to do so again, and its
 /// next ones are stood in for at once. A stand-in's slot goes when the body is back.
+///
+/// Parts: thread_driver.cc (events, ends), thread_driver_threads.cc (slots and turns), thread_driver_bodies.cc (bodies
+/// and their waits), thread_driver_watch.cc (the watcher).
 ///
 /// Runners are never freed while the driver lives, so that one may be notified after the lock was released.
 class ThreadDriver {
@@ -140,6 +146,7 @@ class ThreadDriver {
   void perform(Chores chores) COHORT_EXCLUDES(mutex_);
   void settle(Actions::Settlement& settlement);
   void submit_or_wait(TaskRecord& record);
+  void wait_at_door(const TaskRecord& record);
   void tell(TaskEvent::Kind kind, const TaskRecord& record, Time at, TaskStatus status = TaskStatus::kSuccess);
   [[nodiscard]] TaskRecord* own_task() const;
   [[nodiscard]] Scheduler<>::Origin origin_of(const TaskRecord& record) const;
@@ -174,6 +181,10 @@ class ThreadDriver {
   void join_ended() COHORT_EXCLUDES(mutex_);
   template <class Reached>
   bool wait_for_progress(Reached&& reached, Time until) COHORT_EXCLUDES(mutex_);
+
+  static constexpr std::uint32_t kTakenInAtOnce = 256;
+  static constexpr Duration kLookEvery = std::chrono::milliseconds(1);
+  static constexpr Duration kLongTask = std::chrono::microseconds(500);
 
   static thread_local Runner* current_runner_;
 

@@ -91,6 +91,14 @@ struct Turn : ListLinks<Turn> {
   void publish() { cursor_.store(static_cast<std::uint64_t>(count) << 32, std::memory_order_release); }
 
   [[nodiscard]] bool empty() const { return count == 0; }
+  /// For the entries that are about to be added.
+  Segment& add_segment(Group& group) {
+    Segment& segment = segments[segment_count++];
+    segment = Segment();
+    segment.group = &group;
+    segment.first = count;
+    return segment;
+  }
 
   std::uint32_t count = 0;
   std::uint32_t segment_count = 0;

@@ -1,0 +1,385 @@
+#pragma once
+
+// Part of Scheduler: who may start, and what a worker takes.
+
+#include "group/scheduler.h"
+
+namespace cohort::internal {
+
+template <class Faults>
+bool Scheduler<Faults>::may_start(const Group& group) const {
+  return !group.paused && group.overrunning < group.limits->max_overrunning &&
+         group.running - group.suspended + group.overrunning < threads_for_one_group_ &&
+         (!group.pace || group.pace->bucket.available(now_) > 0);
+}
+
+template <class Faults>
+bool Scheduler<Faults>::may_start_unawaited(const Group& group, bool has_place) const {
+  return (has_place || group.own < group.limits->max_in_flight) && group.parked < max_parked_ / 4;
+}
+
+// Brings everything that follows from a group's state up to date: the ready sets it is in, its timers, what blocks it.
+// Called after every change.
+template <class Faults>
+void Scheduler<Faults>::refresh(Group& group) {
+  if (!group.door.empty()) admit_from_door(group);
+  const bool permit = group.running < group.limits->max_concurrency;
+  const bool has_unawaited = group.has_unawaited();
+  const bool start = permit && group.waiting != 0 && may_start(group);
+  const std::array<bool, kReadyKinds> wanted = {
+      !group.continuing.empty(),
+      (permit && !group.resumed.empty()) || (start && !group.awaited.empty()),
+      start && has_unawaited && may_start_unawaited(group, false),
+  };
+  if (group.waiting == 0) group.keeps_place = false;
+  const bool was_ready = group.is_ready();
+  const bool will_be_ready = wanted[0] || wanted[1] || wanted[2];
+  if (was_ready || will_be_ready) {
+    if (!was_ready) on_ready(group);
+    for (std::size_t kind = 0; kind < kReadyKinds; ++kind) {
+      if (wanted[kind] == ready_[kind].contains(group)) continue;
+      if (wanted[kind]) {
+        ready_[kind].insert(group);
+      } else {
+        ready_[kind].erase(group);
+      }
+    }
+    if (!will_be_ready) on_unready(group);
+  }
+  if (group.pace && permit && !group.paused && group.waiting != 0 && group.pace->bucket.available(now_) == 0) {
+    rate_timers_.arm(group.pace->timer, group.pace->bucket.next_at(now_));
+  }
+  const Bound bound = group.waiting == 0       ? Bound::kNothing
+                      : wanted[1] || wanted[2] ? Bound::kWorkers
+                                               : bound_of(group, !group.awaited.empty());
+  if (bound != group.bound) note_bound(group, bound);
+  if (group.present == 0) note_idle(group);
+  note_plain(group);
+}
+
+template <class Faults>
+void Scheduler<Faults>::note_plain(Group& group) {
+  group.plain = !group.paused && !group.pace && group.drains == 0 && group.following == 0 && group.parked == 0 &&
+                group.suspended == 0 && group.overrunning == 0 && group.own == group.running && group.awaited.empty() &&
+                group.resumed.empty() && group.continuing.empty() && group.door.empty();
+  group.width = std::min({group.limits->max_concurrency, group.limits->max_in_flight, threads_for_one_group_});
+}
+
+// The same for a plain group of which only `waiting`, `running` and `present` have changed.
+template <class Faults>
+[[gnu::always_inline]] inline void Scheduler<Faults>::refresh_plain(Group& group) {
+  ReadySet& set = ready_[kReadyNormal];
+  const bool wanted = group.waiting != 0 && group.running < group.width;
+  if (group.waiting == 0) group.keeps_place = false;
+  if (wanted != set.contains(group)) {
+    if (wanted) {
+      on_ready(group);
+      set.insert(group);
+    } else {
+      set.erase(group);
+      on_unready(group);
+    }
+  }
+  const Bound bound = group.waiting == 0 ? Bound::kNothing : wanted ? Bound::kWorkers : bound_of(group, false);
+  if (bound != group.bound) note_bound(group, bound);
+  if (group.present == 0) note_idle(group);
+}
+
+template <class Faults>
+bool Scheduler<Faults>::has_work() const {
+  return !ready_[kReadyToContinue].empty() ||
+         (layer1_free() && (!ready_[kReadyUrgent].empty() || (parked_room() && !ready_[kReadyNormal].empty())));
+}
+
+template <class Faults>
+void Scheduler<Faults>::add_idle_worker(Time now) {
+  EventScope event(*this, now);
+  ++idle_workers_;
+}
+
+// One wake-up at a time is under way: the worker that comes asks for the next one if there is still work for it.
+template <class Faults>
+void Scheduler<Faults>::wake_if_needed() {
+  if (idle_workers_ == 0 || wake_pending_ || !has_work()) return;
+  --idle_workers_;
+  wake_pending_ = true;
+  ++actions_.wake;
+}
+
+// The least served group that may have a worker now, and what for.
+template <class Faults>
+Group* Scheduler<Faults>::pick(bool has_global, ReadyKind& kind) {
+  const std::uint32_t seen = Faults::kStaleGlobalCheck ? global_seen_ : global_running_;
+  const bool layer1 = has_global || seen < global_limit_;
+  const std::array<bool, kReadyKinds> allowed = {true, layer1, layer1 && parked_room()};
+  if (ready_[kReadyToContinue].empty() && ready_[kReadyUrgent].empty()) {
+    Group* group = allowed[kReadyNormal] ? ready_[kReadyNormal].min() : nullptr;
+    if (group == nullptr || group->suspended == 0) {
+      kind = kReadyNormal;
+      return group;
+    }
+  }
+  Group* best = nullptr;
+  for (std::size_t each = 0; each < kReadyKinds; ++each) {
+    if (!allowed[each] || ready_[each].empty()) continue;
+    Group* group = ready_[each].min();
+    // Charge what it holds while suspended before it is compared; then it may not be the first any more.
+    while (group != nullptr && group->suspended != 0) {
+      const double before = group->served;
+      accrue_suspended(*group);
+      if (group->served == before) break;
+      group = ready_[each].min();
+    }
+    if (group == nullptr || (best != nullptr && best->served <= group->served)) continue;
+    best = group;
+    kind = static_cast<ReadyKind>(each);
+  }
+  return best;
+}
+
+template <class Faults>
+bool Scheduler<Faults>::take(Turn& turn, Time now) {
+  EventScope event(*this, now);
+  if (next_timer().value_or(Time::max()) <= now_) tick(now_);
+  if (!Faults::kForgetWake) wake_pending_ = false;
+  ++takes_;
+  [[maybe_unused]] const std::uint32_t before = global_running_;
+  accrue();
+  turn.reset();
+  double budget_ns = static_cast<double>(Turn::kLength.count());
+  ReadyKind kind = kReadyNormal;
+  const std::size_t ready = ready_[kReadyUrgent].size() + ready_[kReadyNormal].size();
+  const auto share = static_cast<std::uint32_t>(Turn::kMaxTasks / std::clamp<std::size_t>(ready, 1, Turn::kMaxTasks));
+  while (turn.count < Turn::kMaxTasks && budget_ns > 0) {
+    take_plain(turn, share, budget_ns);
+    if (turn.count == Turn::kMaxTasks || budget_ns <= 0) break;
+    Group* group = pick(turn.global, kind);
+    if (group == nullptr) break;
+    if (kind == kReadyToContinue) {
+      if (turn.empty()) go_on(*group->continuing.front(), turn);
+      break;
+    }
+    if (!take_from(*group, turn, share, budget_ns)) break;
+  }
+  if (Faults::kStaleGlobalCheck) global_seen_ = before;  // The next one checks what was so before this one acted.
+  if (turn.empty()) {
+    ++idle_workers_;
+    return false;
+  }
+  wake_pending_ = false;
+  turn.expected = Turn::kLength - Duration(static_cast<std::int64_t>(budget_ns));
+  hand_out(turn);
+  return true;
+}
+
+template <class Faults>
+bool Scheduler<Faults>::take_only(TaskRecord& record, Turn& turn, Time now) {
+  EventScope event(*this, now);
+  if (record.phase != Phase::kWaiting || !layer1_free() || !parked_room()) return false;
+  Group& group = *record.group;
+  if (group.running >= group.limits->max_concurrency || choose(group, false, false) != &record) return false;
+  turn.reset();
+  Turn::Segment& segment = open_segment(group, turn);
+  start(record, segment, turn);
+  refresh(group);
+  hand_out(turn);
+  return true;
+}
+
+// What the group would run next; null when nothing may. Every fourth is the oldest unawaited task, if it may start.
+template <class Faults>
+TaskRecord* Scheduler<Faults>::choose(Group& group, bool has_permit, bool has_place) const {
+  if (!has_permit && group.running >= group.limits->max_concurrency) return nullptr;
+  const bool start = may_start(group);
+  TaskRecord* unawaited = nullptr;
+  if (start && parked_room() && may_start_unawaited(group, has_place)) {
+    for (const TaskList& queue : group.queues) {
+      if (unawaited == nullptr) unawaited = queue.front();
+    }
+  }
+  if (unawaited != nullptr && group.urgent_in_a_row >= 3) return unawaited;
+  if (!group.resumed.empty()) return group.resumed.front();
+  if (start && !group.awaited.empty()) return group.awaited.front();
+  return unawaited;
+}
+
+namespace {
+
+// A task with a limit on its run time has a turn of its own, so that its time begins when the turn does.
+inline bool wants_own_turn(const TaskRecord& record) {
+  const TaskExtras* extras = record.extras_if_any();
+  return extras != nullptr && (extras->options.run_timeout || extras->options.deadline);
+}
+
+}  // namespace
+
+// Takes up to `share` of what the group may run into the turn; false when the turn is complete with it. A group has one
+// segment in a turn: its tasks there run one after the other, and a second permit would only be kept from other
+// workers.
+template <class Faults>
+bool Scheduler<Faults>::take_from(Group& group, Turn& turn, std::uint32_t share, double& budget_ns) {
+  Turn::Segment* segment = turn.empty() ? nullptr : &turn.segments[turn.segment_count - 1];
+  if (group.last_take == takes_ && segment != nullptr && segment->group != &group) return false;
+  if (segment != nullptr && segment->group != &group) segment = nullptr;
+
+  TaskRecord* record = choose(group, segment != nullptr, segment != nullptr && segment->in_flight);
+  COHORT_ASSERT(record != nullptr, "a group in a ready set has a task that may run");
+  const bool alone = record->phase == Phase::kResuming || wants_own_turn(*record) || is_long(group);
+  if (alone && !turn.empty()) return false;
+  if (record->phase == Phase::kResuming) {
+    go_on(*record, turn);
+    return false;
+  }
+  const double each_ns = expected_ns(group);
+  if (segment == nullptr) segment = &open_segment(group, turn);
+  const std::uint32_t before = segment->count;
+  do {
+    start(*record, *segment, turn);
+    budget_ns -= each_ns;
+    if (alone || segment->count - before == share || turn.count == Turn::kMaxTasks || budget_ns <= 0) break;
+    record = choose(group, true, segment->in_flight);
+  } while (record != nullptr && record->phase == Phase::kWaiting && !wants_own_turn(*record));
+  segment->each_ns = each_ns * charge_rate();
+  segment->charged_ns += segment->each_ns * (segment->count - before);
+  charge(group, segment->each_ns * (segment->count - before));
+  group.last_take = takes_;
+  group.last_turn = &turn;
+  group.last_end = static_cast<std::uint8_t>(turn.count);
+  refresh(group);
+  // Behind the others of its bucket: a bucket is 25 us of time over weight, which for a heavy group is long.
+  for (ReadySet& set : ready_) {
+    if (set.contains(group)) set.update(group);
+  }
+  return !alone;
+}
+
+// The same for as long as only unawaited tasks are ready, and the next one and its group are plain. Nothing else can
+// happen then, so this is all of the above in a few steps; it is where most tasks go through.
+template <class Faults>
+void Scheduler<Faults>::take_plain(Turn& turn, std::uint32_t share, double& budget_ns) {
+  if (!ready_[kReadyToContinue].empty() || !ready_[kReadyUrgent].empty() || !parked_room()) return;
+  const std::uint32_t seen = Faults::kStaleGlobalCheck ? global_seen_ : global_running_;
+  if (!turn.global && seen >= global_limit_) return;
+  ReadySet& set = ready_[kReadyNormal];
+  const double rate = charge_rate();
+  while (Group* group = set.min()) {
+    set.prefetch_after(*group);
+    TaskList& queue = group->queues[static_cast<std::size_t>(Priority::kNormal)];
+    TaskRecord* record = queue.front();
+    if (!group->plain || group->last_take == takes_ || record == nullptr || record->special ||
+        !group->queues[static_cast<std::size_t>(Priority::kHigh)].empty() || (is_long(*group) && !turn.empty())) {
+      return;
+    }
+    Turn::Segment& segment = open_segment(*group, turn);
+    segment.in_flight = segment.plain = true;
+    ++group->own;
+    const double each_ns = expected_ns(*group);
+    const std::uint32_t most = std::min(share, Turn::kMaxTasks - turn.count);
+    do {
+      queue.erase(*record);
+      record->phase = Phase::kTaken;
+      record->own_account = true;
+      if (!turn.measured) group->counters.queue_time += now_ - record->submitted_at;
+      turn.segment_of[turn.count] = static_cast<std::uint8_t>(turn.segment_count - 1);
+      turn.tasks[turn.count++] = record;
+      ++segment.count;
+      budget_ns -= each_ns;
+      record = queue.front();
+    } while (record != nullptr && segment.count < most && budget_ns > 0 && !record->special);
+    group->counters.started += segment.count;
+    group->waiting -= segment.count;
+    waiting_ -= segment.count;
+    group->urgent_in_a_row = 0;
+    segment.each_ns = each_ns * rate;
+    segment.charged_ns = segment.each_ns * segment.count;
+    group->served += segment.charged_ns / group->limits->weight;
+    group->last_take = takes_;
+    group->last_turn = &turn;
+    group->last_end = static_cast<std::uint8_t>(turn.count);
+    set.erase(*group);
+    if (group->waiting != 0 && group->running < group->width) {
+      set.insert(*group);  // Behind the others of its bucket.
+    } else {
+      on_unready(*group);
+      note_bound(*group, group->waiting == 0 ? Bound::kNothing : bound_of(*group, false));
+    }
+    if (turn.count == Turn::kMaxTasks || budget_ns <= 0) return;
+  }
+}
+
+// The one place where permits are taken for a start: all layers or, since the caller has checked them all, none.
+template <class Faults>
+Turn::Segment& Scheduler<Faults>::open_segment(Group& group, Turn& turn) {
+  Turn::Segment& segment = turn.add_segment(group);
+  segment.concurrency = true;
+  ++group.running;
+  if (!turn.global) {
+    turn.global = true;
+    set_global_running(global_running_ + 1);
+  }
+  begin_charging(group);
+  return segment;
+}
+
+template <class Faults>
+void Scheduler<Faults>::start(TaskRecord& record, Turn::Segment& segment, Turn& turn) {
+  Group& group = *segment.group;
+  remove_waiting(record);
+  record.phase = Phase::kTaken;
+  if (record.timed) record.extras().turn = &turn;
+  record.own_account = !record.awaited;
+  if (record.own_account && !segment.in_flight) {
+    segment.in_flight = true;
+    ++group.own;
+  }
+  group.urgent_in_a_row = record.own_account ? 0 : static_cast<std::uint8_t>(std::min(3, group.urgent_in_a_row + 1));
+  if (group.pace) group.pace->bucket.try_take(now_);
+  ++group.counters.started;
+  if (!turn.measured) group.counters.queue_time += now_ - record.submitted_at;
+  arm_run_limit(record);
+  turn.segment_of[turn.count] = static_cast<std::uint8_t>(turn.segment_count - 1);
+  turn.tasks[turn.count++] = &record;
+  ++segment.count;
+}
+
+// Gives a worker to a task that has begun before: a coroutine with its permits, or a parked one that takes them again.
+template <class Faults>
+void Scheduler<Faults>::go_on(TaskRecord& record, Turn& turn) {
+  Group& group = *record.group;
+  begin_charging(group);
+  turn.goes_on = true;
+  Turn::Segment& segment = turn.add_segment(group);
+  segment.count = 1;
+  turn.tasks[turn.count++] = &record;
+  if (record.phase == Phase::kContinuing) {
+    group.continuing.erase(record);
+    if (record.holds_concurrency) end_suspended(record);
+    turn.global = std::exchange(record.holds_global, false);
+    segment.concurrency = std::exchange(record.holds_concurrency, false);
+  } else {
+    group.resumed.erase(record);
+    --group.parked;
+    --parked_;
+    ++group.running;
+    set_global_running(global_running_ + 1);
+    turn.global = segment.concurrency = true;
+    group.urgent_in_a_row = static_cast<std::uint8_t>(std::min(3, group.urgent_in_a_row + 1));
+  }
+  segment.in_flight = record.own_account;
+  record.phase = Phase::kTaken;
+  if (record.timed) record.extras().turn = &turn;
+  refresh(group);
+}
+
+template <class Faults>
+void Scheduler<Faults>::hand_out(Turn& turn) {
+  turn.taken_at = now_;
+  turn.layer1_bound_before = layer1_bound();
+  turn.current_started.store(now_.time_since_epoch().count(), std::memory_order_relaxed);
+  turn.out = true;
+  turns_.push_back(turn);
+  level_is_fresh_ = false;
+  turn.publish();
+}
+
+}  // namespace cohort::internal

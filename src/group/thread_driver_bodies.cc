@@ -1,0 +1,198 @@
+// Part of ThreadDriver: bodies; how they run, suspend, await and block.
+
+#include <utility>
+
+#include "group/thread_driver.h"
+
+namespace cohort::internal {
+namespace {
+
+// Lets a thread that runs no task wait for an AwaitState.
+struct Signal {
+  Mutex mutex;
+  CondVar changed;
+  bool set COHORT_GUARDED_BY(mutex) = false;
+};
+
+}  // namespace
+
+thread_local ThreadDriver::Runner* ThreadDriver::current_runner_ = nullptr;
+
+void ThreadDriver::run_turn(Runner& runner) {
+  Time now = clock_.now();
+  while (TaskRecord* record = runner.turn->begin(now)) {
+    if (!run_body(*record, runner, now)) return;
+  }
+}
+
+// False when the turn is no longer this thread's: the task suspended, or was let go. Sets `now` to the end of the task.
+bool ThreadDriver::run_body(TaskRecord& record, Runner& runner, Time& now) {
+  if (listener_ && !runner.turn->goes_on) tell(TaskEvent::Kind::kStarted, record, now);
+  for (;;) {
+    if (TaskExtras* extras = record.extras_if_any(); extras != nullptr && extras->await_request) {
+      extras->await_request->disarm();  // What it waited for last; of a when_any some may be open.
+      extras->await_request.reset();
+    }
+    bool ended = false;
+    {
+      CurrentTaskScope current(&record);
+      ended = record.run();
+    }
+    if (ended) break;
+    if (suspend(record, runner)) return false;
+  }
+  now = clock_.now();
+  if (record.claimed_by_body) {
+    if (listener_) tell(TaskEvent::Kind::kSettled, record, now, record.claimed_status());
+    if (!record.let_go) runner.turn->measure(record, record.claimed_status(), now);
+    record.publish(now);
+  }
+  if (!record.let_go) return true;
+  with_scheduler([&](Scheduler<>& scheduler, Time at) { scheduler.finish_let_go(record, at); });
+  return false;
+}
+
+// Does what a coroutine asked for. False when it can go on at once. Once the scheduler knows, another thread may run it
+// and end it.
+bool ThreadDriver::suspend(TaskRecord& record, Runner& runner) {
+  const TaskRef alive(record);
+  TaskExtras& extras = record.extras();
+  if (!extras.await_request) {
+    with_scheduler([&](Scheduler<>& scheduler, Time now) COHORT_REQUIRES(mutex_) {
+      if (record.let_go) {
+        scheduler.sleep_let_go(record, extras.sleep_until, now);
+      } else {
+        leave_turn(runner);
+        scheduler.sleep(*runner.turn, extras.sleep_until, now);
+      }
+    });
+    return true;
+  }
+  const Ref<AwaitState> state = extras.await_request;
+  if (state->satisfied()) return false;
+  bool waits = false;
+  with_scheduler([&](Scheduler<>& scheduler, Time now) COHORT_REQUIRES(mutex_) {
+    auto error = scheduler.check_await(record, *state, false, now);
+    waits = error == nullptr;
+    if (waits) {
+      leave_turn(runner);
+      scheduler.park(*runner.turn, *state, std::nullopt, now);
+    } else {
+      extras.await_error = std::move(error);
+    }
+  });
+  if (waits) arm(record, *state);
+  return waits;
+}
+
+void ThreadDriver::arm(TaskRecord& record, AwaitState& state) {
+  state.arm([this, awaiter = TaskRef(record), &state] {
+    // On the thread of whoever ended the awaited task, perhaps another executor's; and this one may have gone on by
+    // itself, and been destroyed.
+    const ExecutorHome::Visit visit(*awaiter);
+    if (visit.executor() == nullptr) return;
+    with_scheduler([&](Scheduler<>& scheduler, Time now) { scheduler.resume(*awaiter, state, now); });
+  });
+}
+
+std::unique_ptr<Error> ThreadDriver::await(AwaitState& state, std::optional<Time> until) {
+  TaskRecord* task = own_task();
+  if (task == nullptr) {
+    wait_outside(state, until);
+    return nullptr;
+  }
+  Runner& runner = *current_runner_;
+  std::unique_ptr<Error> error;
+  with_scheduler([&](Scheduler<>& scheduler, Time now) COHORT_REQUIRES(mutex_) {
+    error = scheduler.check_await(*task, state, until.has_value(), now);
+    if (error) return;
+    task->blocks_thread = true;
+    parked_.emplace(task, &runner);
+    leave_turn(runner);
+    scheduler.park(*runner.turn, state, until, now);
+    release_slot(runner, now);
+  });
+  if (error) return error;
+  arm(*task, state);
+  {
+    MutexLock lock(mutex_);
+    while (!runner.called.load(std::memory_order_relaxed)) {
+      runner.asleep = true;
+      runner.wake.wait(mutex_);
+    }
+    runner.asleep = false;
+    runner.called.store(false, std::memory_order_relaxed);
+    parked_.erase(task);
+    task->blocks_thread = false;
+    error = std::move(task->extras().await_error);
+  }
+  state.disarm();
+  return error;
+}
+
+// For a body that has run out of time: it holds no permits that it could give back, so its thread just waits, and
+// another takes its slot.
+void ThreadDriver::block(AwaitState& state) {
+  if (own_task() != nullptr) {
+    Runner& runner = *current_runner_;
+    with_scheduler([&](Scheduler<>&, Time now) COHORT_REQUIRES(mutex_) {
+      if (std::exchange(runner.blocked, false)) --blocked_;
+      release_slot(runner, now);
+    });
+  }
+  wait_outside(state, std::nullopt);
+}
+
+void ThreadDriver::wait_outside(AwaitState& state, std::optional<Time> until) {
+  // Shared with the notification, which may still be under way when a timed wait is over.
+  const auto signal = std::make_shared<Signal>();
+  state.arm([signal] {
+    MutexLock lock(signal->mutex);
+    signal->set = true;
+    signal->changed.notify_all();
+  });
+  {
+    MutexLock lock(signal->mutex);
+    while (!signal->set) {
+      if (!until) {
+        signal->changed.wait(signal->mutex);
+        continue;
+      }
+      const Duration left = *until - clock_.now();
+      if (left <= Duration::zero()) break;
+      signal->changed.wait_until(signal->mutex, saturating_add(std::chrono::steady_clock::now(), left));
+    }
+  }
+  state.disarm();
+}
+
+// On a runner that exists only for this: no slot is used for what the caller's thread does.
+void ThreadDriver::submit_here(TaskRecord& record) {
+  if (listener_) tell(TaskEvent::Kind::kSubmitted, record, clock_.now());
+  std::unique_ptr<Runner> guest;
+  bool at_door = false;
+  with_scheduler([&](Scheduler<>& scheduler, Time now) COHORT_REQUIRES(mutex_) {
+    scheduler.submit(record, origin_of(record), Scheduler<>::FullQueue::kAsGroupSays, now);
+    if (guests_.empty()) {
+      guest = std::make_unique<Runner>();
+    } else {
+      guest = std::move(guests_.back());
+      guests_.pop_back();
+    }
+    if (!scheduler.take_only(record, *guest->turn, now)) guests_.push_back(std::move(guest));
+    at_door = record.phase == Phase::kAtDoor;
+  });
+  if (at_door) wait_at_door(record);
+  if (!guest) return;
+  Runner* outer = std::exchange(current_runner_, guest.get());
+  run_turn(*guest);
+  current_runner_ = outer;
+  with_scheduler([&](Scheduler<>& scheduler, Time now) COHORT_REQUIRES(mutex_) {
+    if (guest->turn->out) scheduler.finish(*guest->turn, now);
+    if (guest->in_turn) leave_turn(*guest);
+    release_slot(*guest, now);
+    guests_.push_back(std::move(guest));
+  });
+}
+
+}  // namespace cohort::internal
