@@ -83,7 +83,7 @@ class Window {
   }
 
  private:
-  static constexpr std::size_t kSize = 65536;
+  static constexpr std::size_t kSize = 8192;
   struct Place {
     TaskHandle<int> handle;
     int number = 0;

@@ -142,8 +142,13 @@ class Scheduler {
   void release(TaskRecord& record, Time now);
   void cancel(TaskRecord& record, Time now);
 
+  /// Groups that only wait for a worker.
+  [[nodiscard]] std::size_t ready_groups() const { return ready_[kReadyNormal].size() + ready_[kReadyUrgent].size(); }
+
   // Running. False: the worker is idle now, and will be woken by an action.
-  bool take(Turn& turn, Time now);
+  bool take(Turn& turn, Time now) { return take(turn, {}, now); }
+  /// As submit_all() and then take(), but what comes in and can run at once spares the way through the queues.
+  bool take(Turn& turn, std::span<const Submitted> arrivals, Time now);
   /// Takes just this one if it waits, is first in its group, and its permits are free.
   bool take_only(TaskRecord& record, Turn& turn, Time now);
   /// Every begun entry has ended.
@@ -234,6 +239,8 @@ class Scheduler {
   Group* find(std::string_view key) const;
   Group& find_or_create(std::string_view key, std::uint32_t hash);
   void take_in(TaskRecord& record, Origin origin, FullQueue full);
+  void prefetch_behind(std::span<const Submitted> all, std::size_t i);
+  [[nodiscard]] bool is_plain_arrival(const TaskRecord& record, const Group& group) const;
   void adopt(Group& group, TaskRecord& record);
   bool refuse(TaskRecord& record, Origin origin);
   bool refuse_while_draining(Group& group, TaskRecord& record, Origin origin);
@@ -266,6 +273,8 @@ class Scheduler {
   Group* pick(bool has_global, ReadyKind& kind);
   bool take_from(Group& group, Turn& turn, std::uint32_t share, double& budget_ns);
   void take_plain(Turn& turn, std::uint32_t share, double& budget_ns);
+  void take_arrivals(std::span<const Submitted> arrivals, Turn& turn, double& budget_ns);
+  bool take_at_once(TaskRecord& record, Turn& turn, double& budget_ns);
   TaskRecord* choose(Group& group, bool has_permit, bool has_place) const;
   Turn::Segment& open_segment(Group& group, Turn& turn);
   void start(TaskRecord& record, Turn::Segment& segment, Turn& turn);
@@ -291,6 +300,7 @@ class Scheduler {
   void mark_awaited(TaskRecord& record);
 
   // scheduler_share.h
+  [[nodiscard]] static double over_weight(double nanoseconds, const Group& group);
   void charge(Group& group, double nanoseconds);
   [[nodiscard]] double charge_rate() const { return layer1_free() ? 1.0 : bound_rate_; }
   [[nodiscard]] double turn_rate(const Turn& turn) const;
@@ -305,6 +315,7 @@ class Scheduler {
   double level();
   [[nodiscard]] double level_of(const ReadySet* set) const;
   void on_ready(Group& group);
+  void lift_newly_active(Group& group);
   void lift_for_lack_of_demand(Group& group);
   void on_unready(Group& group);
   void begin_charging(Group& group);
@@ -372,6 +383,7 @@ class Scheduler {
   std::uint32_t idle_workers_ = 0;
   bool wake_pending_ = false;
   std::uint32_t takes_ = 0;
+  bool few_per_group_ = false;  // The last turn was of many groups with few tasks each.
 
   // Share.
   std::array<ReadySet, kReadyKinds> ready_{ReadySet(&Group::to_continue), ReadySet(&Group::urgent),

@@ -156,14 +156,13 @@ inline void Scheduler<Faults>::end_plain_segment(Turn& turn, Turn::Segment& segm
   const Duration used(static_cast<std::int64_t>(segment.used_ns));
   all.time += used;
   all.tasks += segment.count;
-  group.served += (static_cast<double>(segment.used_ns) * rate - segment.charged_ns) / group.limits->weight;
+  group.served += over_weight(static_cast<double>(segment.used_ns) * rate - segment.charged_ns, group);
   learn(group, used, segment.count);
   group.expected_whole_ns = static_cast<float>(group.expected_ns);
   group.counters.thread_time += used;
   group.counters.queue_time += Duration(static_cast<std::int64_t>(segment.queued_ns));
   group.counters.settled[static_cast<std::size_t>(TaskStatus::kSuccess)] += segment.count;
-  const auto first = turn.tasks.begin() + segment.first;
-  actions_.forgotten.insert(actions_.forgotten.end(), first, first + segment.count);
+  for (std::uint32_t i = 0; i < segment.count; ++i) actions_.forgotten.push_back(turn.tasks[segment.first + i]);
   group.present -= segment.count;
   present_ -= segment.count;
   release_segment(segment);

@@ -26,9 +26,14 @@ inline constexpr Duration kForgetDebtAfter = std::chrono::milliseconds(100);
 inline constexpr double kNoLevel = std::numeric_limits<double>::infinity();
 
 template <class Faults>
-[[gnu::always_inline]] inline void Scheduler<Faults>::charge(Group& group, double nanoseconds) {
+[[gnu::always_inline]] inline double Scheduler<Faults>::over_weight(double nanoseconds, const Group& group) {
   const double weight = group.limits->weight;
-  group.served += weight == 1.0 ? nanoseconds : nanoseconds / weight;
+  return weight == 1.0 ? nanoseconds : nanoseconds / weight;  // Most have it, and a division takes long.
+}
+
+template <class Faults>
+[[gnu::always_inline]] inline void Scheduler<Faults>::charge(Group& group, double nanoseconds) {
+  group.served += over_weight(nanoseconds, group);
   if (nanoseconds >= 0 || !group.is_ready()) return;  // The sets notice growth by themselves.
   for (ReadySet& set : ready_) {
     if (set.contains(group)) set.update(group);
@@ -212,6 +217,11 @@ void Scheduler<Faults>::on_ready(Group& group) {
   }
   ++active_;
   ready_weight_ += group.limits->weight;
+  lift_newly_active(group);
+}
+
+template <class Faults>
+[[gnu::always_inline]] inline void Scheduler<Faults>::lift_newly_active(Group& group) {
   const double now_level = level();
   if (!Faults::kIdleKeepsCredit) group.served = std::max(group.served, now_level);
   if (now_ - group.inactive_since >= kForgetDebtAfter) {

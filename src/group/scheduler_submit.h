@@ -39,21 +39,25 @@ void Scheduler<Faults>::submit(TaskRecord& record, Origin origin, FullQueue full
 template <class Faults>
 void Scheduler<Faults>::submit_all(std::span<const Submitted> all, Time now) {
   EventScope event(*this, now);
-  // Groups that have not been touched for a while are asked for before they are needed.
-  const auto hash_of = [&](std::size_t i) { return all[i].record->label().key_hash(); };
   for (std::size_t i = 0; i < all.size(); ++i) {
-    if (i + 8 < all.size()) groups_.prefetch(hash_of(i + 8));
-    if (i + 4 < all.size()) groups_.prefetch_group(hash_of(i + 4));
+    prefetch_behind(all, i);
     take_in(*all[i].record, all[i].origin, all[i].full);
   }
+}
+
+// Groups that have not been touched for a while are asked for before they are needed.
+template <class Faults>
+[[gnu::always_inline]] inline void Scheduler<Faults>::prefetch_behind(std::span<const Submitted> all, std::size_t i) {
+  const auto hash_of = [&](std::size_t each) { return all[each].record->label().key_hash(); };
+  if (i + 8 < all.size()) groups_.prefetch(hash_of(i + 8));
+  if (i + 4 < all.size()) groups_.prefetch_group(hash_of(i + 4));
 }
 
 template <class Faults>
 void Scheduler<Faults>::take_in(TaskRecord& record, Origin origin, FullQueue full) {
   const TaskLabel& label = record.label();
   Group* known = groups_.find(label.key(), label.key_hash());
-  if (known != nullptr && known->plain && !record.special && !closed_ && label.id().size() <= TaskLabel::kMaxIdBytes &&
-      known->waiting < known->limits->max_waiting) {
+  if (known != nullptr && is_plain_arrival(record, *known)) {
     ++known->counters.submitted;
     adopt(*known, record);
     enqueue(*known, record);
@@ -73,6 +77,14 @@ void Scheduler<Faults>::take_in(TaskRecord& record, Origin origin, FullQueue ful
     enqueue(group, record);
   }
   refresh(group);
+}
+
+// Nothing can be wrong with it, and it only has to be queued.
+template <class Faults>
+[[gnu::always_inline]] inline bool Scheduler<Faults>::is_plain_arrival(const TaskRecord& record,
+                                                                       const Group& group) const {
+  return group.plain && !record.special && !closed_ && record.label().id().size() <= TaskLabel::kMaxIdBytes &&
+         group.waiting < group.limits->max_waiting;
 }
 
 template <class Faults>

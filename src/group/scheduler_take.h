@@ -138,7 +138,7 @@ Group* Scheduler<Faults>::pick(bool has_global, ReadyKind& kind) {
 }
 
 template <class Faults>
-bool Scheduler<Faults>::take(Turn& turn, Time now) {
+bool Scheduler<Faults>::take(Turn& turn, std::span<const Submitted> arrivals, Time now) {
   EventScope event(*this, now);
   if (next_timer().value_or(Time::max()) <= now_) tick(now_);
   if (!Faults::kForgetWake) wake_pending_ = false;
@@ -147,6 +147,7 @@ bool Scheduler<Faults>::take(Turn& turn, Time now) {
   accrue();
   turn.reset();
   double budget_ns = static_cast<double>(Turn::kLength.count());
+  take_arrivals(arrivals, turn, budget_ns);
   ReadyKind kind = kReadyNormal;
   const std::size_t ready = ready_[kReadyUrgent].size() + ready_[kReadyNormal].size();
   const auto share = static_cast<std::uint32_t>(Turn::kMaxTasks / std::clamp<std::size_t>(ready, 1, Turn::kMaxTasks));
@@ -292,7 +293,7 @@ void Scheduler<Faults>::take_plain(Turn& turn, std::uint32_t share, double& budg
     group->urgent_in_a_row = 0;
     segment.each_ns = each_ns * rate;
     segment.charged_ns = segment.each_ns * segment.count;
-    group->served += segment.charged_ns / group->limits->weight;
+    group->served += over_weight(segment.charged_ns, *group);
     group->last_take = takes_;
     group->last_turn = &turn;
     group->last_end = static_cast<std::uint8_t>(turn.count);
@@ -305,6 +306,64 @@ void Scheduler<Faults>::take_plain(Turn& turn, std::uint32_t share, double& budg
     }
     if (turn.count == Turn::kMaxTasks || budget_ns <= 0) return;
   }
+}
+
+// Takes in what has come. While nothing else could run, those of idle groups go straight into the turn, in the order in
+// which they came.
+template <class Faults>
+void Scheduler<Faults>::take_arrivals(std::span<const Submitted> arrivals, Turn& turn, double& budget_ns) {
+  const auto nothing_else = [this] {
+    return ready_[kReadyNormal].empty() && ready_[kReadyUrgent].empty() && ready_[kReadyToContinue].empty();
+  };
+  for (std::size_t i = 0; i < arrivals.size(); ++i) {
+    prefetch_behind(arrivals, i);
+    const Submitted& arrival = arrivals[i];
+    if (few_per_group_ && nothing_else() && take_at_once(*arrival.record, turn, budget_ns)) continue;
+    take_in(*arrival.record, arrival.origin, arrival.full);
+  }
+}
+
+// What take_in() and take_plain() do for the only task of a group, without what they undo of one another.
+template <class Faults>
+bool Scheduler<Faults>::take_at_once(TaskRecord& record, Turn& turn, double& budget_ns) {
+  if (turn.count == Turn::kMaxTasks || budget_ns <= 0 || !parked_room()) return false;
+  const std::uint32_t seen = Faults::kStaleGlobalCheck ? global_seen_ : global_running_;
+  if (!turn.global && seen >= global_limit_) return false;
+  const TaskLabel& label = record.label();
+  Group* group = groups_.find(label.key(), label.key_hash());
+  if (group == nullptr || !is_plain_arrival(record, *group) || group->waiting != 0 || group->running >= group->width ||
+      (group->last_take == takes_ && group->last_turn == &turn) || is_long(*group)) {
+    return false;
+  }
+  ++group->counters.submitted;
+  ++group->counters.started;
+  adopt(*group, record);
+  record.sequence = ++group->last_sequence;
+  record.phase = Phase::kTaken;
+  record.own_account = true;
+  if (!turn.measured) group->counters.queue_time += now_ - record.submitted_at;
+  if (group->charged == 0) {
+    lift_newly_active(*group);
+  } else {
+    lift_for_lack_of_demand(*group);
+  }
+  group->keeps_place = false;
+  group->no_demand_since = now_;
+  group->urgent_in_a_row = 0;
+  const double each_ns = expected_ns(*group);
+  budget_ns -= each_ns;
+  Turn::Segment& segment = open_segment(*group, turn);
+  segment.in_flight = segment.plain = true;
+  ++group->own;
+  segment.count = 1;
+  segment.each_ns = segment.charged_ns = each_ns * charge_rate();
+  group->served += over_weight(segment.charged_ns, *group);
+  turn.segment_of[turn.count] = static_cast<std::uint8_t>(turn.segment_count - 1);
+  turn.tasks[turn.count++] = &record;
+  group->last_take = takes_;
+  group->last_turn = &turn;
+  group->last_end = static_cast<std::uint8_t>(turn.count);
+  return true;
 }
 
 // The one place where permits are taken for a start: all layers or, since the caller has checked them all, none.
@@ -378,6 +437,7 @@ void Scheduler<Faults>::hand_out(Turn& turn) {
   turn.current_started.store(now_.time_since_epoch().count(), std::memory_order_relaxed);
   turn.out = true;
   turns_.push_back(turn);
+  few_per_group_ = turn.segment_count * 2 > turn.count;
   level_is_fresh_ = false;
   turn.publish();
 }

@@ -11,6 +11,7 @@ namespace {
 constexpr unsigned kOriginMask = 3;
 constexpr unsigned kPaced = 4;
 
+constexpr int kTriesForRoom = 1000;
 constexpr Duration kWorthWaking = std::chrono::milliseconds(2);
 
 std::uint32_t threads_of(const GroupExecutorOptions& options) {
@@ -74,12 +75,8 @@ void ThreadDriver::submit(TaskRecord& record, bool paced) {
     return submit_or_wait(record);
   }
   record.note = static_cast<std::uint8_t>(static_cast<unsigned>(origin) | (paced ? kPaced : 0U));
-  bool was_full = false;
-  inbox_.put(record, [&](auto has_room) {
-    was_full = true;
-    make_room(has_room);
-  });
-  if (!attended_.load(std::memory_order_seq_cst) || was_full) look();
+  inbox_.put(record, [&](auto has_room) { make_room(has_room); });
+  if (!attended_.load(std::memory_order_seq_cst)) look();
 }
 
 void ThreadDriver::submit_or_wait(TaskRecord& record) {
@@ -96,27 +93,31 @@ void ThreadDriver::wait_at_door(const TaskRecord& record) {
 
 // Takes tasks out of the inbox. Their lines are in another processor's cache: they are all asked for before the first
 // one is needed.
+std::span<const Scheduler<>::Submitted> ThreadDriver::fetch(Arrivals& arrivals, std::uint32_t most) {
+  std::uint32_t count = 0;
+  while (count < std::min(Turn::kMaxTasks, most)) {
+    TaskRecord* record = inbox_.peek(count);
+    if (record == nullptr) break;
+    record->prefetch();
+    arrivals[count++].record = record;
+  }
+  inbox_.pop(count);
+  const std::span<Scheduler<>::Submitted> fetched(arrivals.data(), count);
+  for (Scheduler<>::Submitted& each : fetched) {
+    each.origin = static_cast<Scheduler<>::Origin>(each.record->note & kOriginMask);
+    each.full =
+        (each.record->note & kPaced) != 0 ? Scheduler<>::FullQueue::kBlock : Scheduler<>::FullQueue::kAsGroupSays;
+  }
+  return fetched;
+}
+
 void ThreadDriver::take_in(Time now, std::uint32_t most) {
-  constexpr std::uint32_t kBatch = 32;
-  std::array<Scheduler<>::Submitted, kBatch> batch;
+  Arrivals arrivals;
   while (most > 0) {
-    std::uint32_t count = 0;
-    while (count < std::min(kBatch, most)) {
-      TaskRecord* record = inbox_.peek(count);
-      if (record == nullptr) break;
-      record->prefetch();
-      batch[count++].record = record;
-    }
-    if (count == 0) break;
-    inbox_.pop(count);
-    for (Scheduler<>::Submitted& each : std::span(batch.data(), count)) {
-      each.origin = static_cast<Scheduler<>::Origin>(each.record->note & kOriginMask);
-      each.full =
-          (each.record->note & kPaced) != 0 ? Scheduler<>::FullQueue::kBlock : Scheduler<>::FullQueue::kAsGroupSays;
-    }
-    scheduler_.submit_all(std::span(batch.data(), count), now);
-    most -= count;
-    if (count < kBatch) break;
+    const auto fetched = fetch(arrivals, most);
+    if (fetched.empty()) break;
+    scheduler_.submit_all(fetched, now);
+    most -= static_cast<std::uint32_t>(fetched.size());
   }
 }
 
@@ -141,12 +142,16 @@ void ThreadDriver::look() {
   perform(std::move(chores));
 }
 
-// For a submitter with a ticket and no place. He never waits for the lock: whoever holds it may be waiting for him to
-// use his ticket. And he leaves the chores to others: what a user's code does there may need the next ticket.
+// For a submitter with a ticket and no place. As long as somebody is about to take tasks out he gives him a moment: the
+// less he is ahead of the workers, the more of what they need is still in a cache. He never waits for the lock: whoever
+// holds it may be waiting for him to use his ticket. And he leaves the chores to others: what a user's code does there
+// may need the next ticket.
 template <class HasRoom>
 void ThreadDriver::make_room(HasRoom has_room) {
-  while (!has_room()) {
-    if (mutex_.try_lock()) {
+  for (int tries = 0; !has_room(); ++tries) {
+    if (tries < kTriesForRoom && attended_.load(std::memory_order_relaxed)) {
+      pause_processor();
+    } else if (mutex_.try_lock()) {
       take_in(clock_.now(), kTakenInAtOnce);
       mutex_.unlock();
     } else {

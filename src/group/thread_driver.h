@@ -1,9 +1,11 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <thread>
 #include <unordered_map>
@@ -133,6 +135,8 @@ class ThreadDriver {
   };
 
   // Events.
+  using Arrivals = std::array<Scheduler<>::Submitted, Turn::kMaxTasks>;
+  std::span<const Scheduler<>::Submitted> fetch(Arrivals& arrivals, std::uint32_t most) COHORT_REQUIRES(mutex_);
   void take_in(Time now, std::uint32_t most) COHORT_REQUIRES(mutex_);
   void take_in_all(Time now) COHORT_REQUIRES(mutex_);
   void look() COHORT_EXCLUDES(mutex_);

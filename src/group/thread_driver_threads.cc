@@ -85,6 +85,7 @@ bool ThreadDriver::next_turn(Runner& runner) {
       const Time now = clock_.now();
       const bool was_blocked = runner.blocked;
       const bool arrived = std::exchange(runner.arrives, false);
+      const bool was_short = runner.in_short_turn;
       if (arrived) --arriving_;
       if (was_blocked && runner.turn->out && now - runner.turn->taken_at < kLongTask) {
         runner.turn->segments[0].group->tends_to_block = false;
@@ -98,7 +99,9 @@ bool ThreadDriver::next_turn(Runner& runner) {
         runner.has_slot = false;
       }
       if (runner.has_slot) {
-        take_in(now, kTakenInAtOnce);
+        // What cannot run in the next turn is better left in the inbox, where it slows its submitters down; but not for
+        // long.
+        if (!was_short) take_in(now, kTakenInAtOnce - Turn::kMaxTasks);
         next = take_turn(runner, now, chores);
       }
       follow_up(chores, now);
@@ -110,7 +113,9 @@ bool ThreadDriver::next_turn(Runner& runner) {
 }
 
 ThreadDriver::Next ThreadDriver::take_turn(Runner& runner, Time now, Chores& chores) {
-  if (!scheduler_.take(*runner.turn, now)) {
+  const bool is_full = scheduler_.ready_groups() >= Turn::kMaxTasks;
+  Arrivals arrivals;
+  if (!scheduler_.take(*runner.turn, fetch(arrivals, is_full ? Turn::kMaxTasks / 2 : Turn::kMaxTasks), now)) {
     if (scheduler_.has_actions()) {
       // Users' code comes before rest: nobody may count on a thread that is busy with it. The watcher has an eye on it.
       scheduler_.remove_idle_worker();
