@@ -3,6 +3,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "group/thread_driver.h"
@@ -113,9 +114,9 @@ bool ThreadDriver::next_turn(Runner& runner) {
 }
 
 ThreadDriver::Next ThreadDriver::take_turn(Runner& runner, Time now, Chores& chores) {
-  const bool is_full = scheduler_.ready_groups() >= Turn::kMaxTasks;
+  const auto ready = static_cast<std::uint32_t>(std::min<std::size_t>(scheduler_.ready_groups(), Turn::kMaxTasks / 2));
   Arrivals arrivals;
-  if (!scheduler_.take(*runner.turn, fetch(arrivals, is_full ? Turn::kMaxTasks / 2 : Turn::kMaxTasks), now)) {
+  if (!scheduler_.take(*runner.turn, fetch(arrivals, Turn::kMaxTasks - ready), now)) {
     if (scheduler_.has_actions()) {
       // Users' code comes before rest: nobody may count on a thread that is busy with it. The watcher has an eye on it.
       scheduler_.remove_idle_worker();
