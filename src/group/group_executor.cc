@@ -73,6 +73,10 @@ Duration GroupExecutor::estimated_wait(std::string_view group) {
   return driver_->with_scheduler([&](Scheduler<>& scheduler, Time) { return scheduler.estimated_wait(group); });
 }
 
+void GroupExecutor::submit_records(std::span<TaskRecord* const> records, Submission submission) {
+  driver_->submit_all(records, submission == Submission::kPaced);
+}
+
 void GroupExecutor::submit_record(TaskRecord& record, Submission submission) {
   if (submission == Submission::kRunHere) {
     driver_->submit_here(record);

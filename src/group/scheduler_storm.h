@@ -193,6 +193,19 @@ class Storm {
     return *task;
   }
 
+  // What a worker brings with it when it takes a turn.
+  std::vector<typename Scheduler<Faults>::Submitted> some_arrivals() {
+    std::vector<typename Scheduler<Faults>::Submitted> arrivals;
+    for (std::uint64_t i = finishing_ || random_.chance(0.9 - plain_ / 2) ? 0 : random_.below(6); i > 0; --i) {
+      const Ref<StormTask> task = make_task(some_group());
+      task->where = Where::kWaiting;
+      task->submitted_at = now_;
+      arrivals.push_back(
+          {task.get(), Scheduler<Faults>::Origin::kOutside, Scheduler<Faults>::FullQueue::kAsGroupSays});
+    }
+    return arrivals;
+  }
+
   void submit_following() {
     StormTask* before = some_task();
     if (before == nullptr) return;
@@ -262,7 +275,7 @@ class Storm {
 
   void step_worker(Worker& worker) {
     if (worker.state == Worker::kLooking) {
-      if (scheduler_.take(worker.turn, now_)) {
+      if (scheduler_.take(worker.turn, some_arrivals(), now_)) {
         worker.state = Worker::kInTurn;
       } else {
         worker.state = Worker::kIdle;
@@ -527,6 +540,7 @@ class Storm {
   // ---- the end
 
   void finish() {
+    finishing_ = true;
     for (int g = 0; g < kGroups; ++g) {
       pause(g, false);
       while (drains_[static_cast<std::size_t>(g)] > 0) drain(g, false);
@@ -543,6 +557,7 @@ class Storm {
       broken_ = "not all tasks ended:";
       for (const auto& task : tasks_) {
         if (task->phase == Phase::kForgotten || task->phase == Phase::kNew) continue;
+        if (broken_.size() > 2000) break;
         broken_ +=
             "\n  " + task->task_id() + " of " + key(task->in_group) + ": " + scheduler_.explain(*task, now_).text;
       }
@@ -576,6 +591,7 @@ class Storm {
   std::vector<Ref<StormTask>> tasks_;
   std::vector<Ref<StormTask>> let_go_;
   std::uint64_t order_ = 0;
+  bool finishing_ = false;
   std::string broken_;
 };
 

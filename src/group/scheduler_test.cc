@@ -290,6 +290,45 @@ TEST_F(SchedulerTest, WhatHasEndedInALongTurnGivesItsPermitsBack) {
   scheduler->finish(turn, now);
 }
 
+TEST_F(SchedulerTest, WhatArrivesWithAWorkerAndCanRunGoesStraightIntoItsTurn) {
+  make({.defaults = {.max_concurrency = 1}, .threads = 2});
+  Turn turn;
+  std::vector<Ref<Record>> made;
+  const auto arrive = [&](std::initializer_list<std::pair<const char*, const char*>> labels) {
+    std::vector<Scheduler<>::Submitted> arrivals;
+    for (const auto& [group, id] : labels) {
+      made.push_back(Ref<Record>::adopt(new Record(group, id)));
+      made.back()->home = reinterpret_cast<ExecutorHome*>(this);
+      made.back()->add_executors_reference();
+      made.back()->submitted_at = now;
+      arrivals.push_back({made.back().get(), Scheduler<>::Origin::kOutside, Scheduler<>::FullQueue::kAsGroupSays});
+    }
+    return arrivals;
+  };
+  const auto in_turn = [&] {
+    std::string ids;
+    for (std::uint32_t i = 0; i < turn.count; ++i) ids += turn.tasks[i]->task_id() + " ";
+    return ids;
+  };
+  for (const char* group : {"a", "b", "c"}) submit(group, "0");
+  while (scheduler->take(turn, now)) run(turn);  // Now they are known to be short.
+
+  ASSERT_TRUE(scheduler->take(turn, arrive({{"a", "a1"}, {"b", "b1"}, {"a", "a2"}, {"new", "n1"}, {"c", "c1"}}), now));
+  EXPECT_EQ(in_turn(), "a1 b1 ") << "a2 waits for its group's permit; c1 is not before n1, which comes as any new group";
+  EXPECT_EQ(scheduler->group_stats("a", now)->waiting, 1U);
+  run(turn);
+  ASSERT_TRUE(scheduler->take(turn, arrive({{"a", "a3"}}), now));
+  EXPECT_EQ(in_turn().find("a3"), std::string::npos) << "a2 is before it";
+  run(turn);
+  while (scheduler->take(turn, now)) run(turn);
+  for (const auto& record : made) EXPECT_TRUE(record->is_done()) << record->task_id();
+  for (const char* group : {"a", "b", "c", "new"}) {
+    const auto stats = scheduler->group_stats(group, now);
+    EXPECT_EQ(stats->counters.submitted, stats->counters.started) << group;
+    EXPECT_EQ(stats->counters.submitted, stats->counters.count(TaskStatus::kSuccess)) << group;
+  }
+}
+
 TEST_F(SchedulerTest, ALongTaskHasATurnOfItsOwn) {
   make({.threads = 1});
   Turn turn;

@@ -75,7 +75,30 @@ void ThreadDriver::submit(TaskRecord& record, bool paced) {
     return submit_or_wait(record);
   }
   record.note = static_cast<std::uint8_t>(static_cast<unsigned>(origin) | (paced ? kPaced : 0U));
-  inbox_.put(record, [&](auto has_room) { make_room(has_room); });
+  leave_in_inbox(std::array{&record});
+}
+
+// With one look at the clock and one at who attends.
+void ThreadDriver::submit_all(std::span<TaskRecord* const> records, bool paced) {
+  if (may_block_submitters_.load(std::memory_order_relaxed) && !paced && own_task() == nullptr) {
+    for (TaskRecord* record : records) submit(*record, paced);
+    return;
+  }
+  const Time now = clock_.now();
+  for (TaskRecord* record : records) {
+    record->submitted_at = now;
+    if (listener_) tell(TaskEvent::Kind::kSubmitted, *record, now);
+    record->note = static_cast<std::uint8_t>(static_cast<unsigned>(origin_of(*record)) | (paced ? kPaced : 0U));
+  }
+  while (!records.empty()) {
+    const std::size_t count = std::min(records.size(), std::size_t{Turn::kMaxTasks});
+    leave_in_inbox(records.first(count));
+    records = records.subspan(count);
+  }
+}
+
+void ThreadDriver::leave_in_inbox(std::span<TaskRecord* const> records) {
+  inbox_.put(records, [&](auto has_room) { make_room(has_room); });
   if (!attended_.load(std::memory_order_seq_cst)) look();
 }
 

@@ -67,6 +67,7 @@ class ThreadDriver {
   Clock& clock() { return clock_; }
 
   void submit(TaskRecord& record, bool paced);
+  void submit_all(std::span<TaskRecord* const> records, bool paced);
   void submit_here(TaskRecord& record);
 
   void follow(TaskRecord& record, TaskRecord& predecessor);
@@ -140,6 +141,7 @@ class ThreadDriver {
   void take_in(Time now, std::uint32_t most) COHORT_REQUIRES(mutex_);
   void take_in_all(Time now) COHORT_REQUIRES(mutex_);
   void look() COHORT_EXCLUDES(mutex_);
+  void leave_in_inbox(std::span<TaskRecord* const> records) COHORT_EXCLUDES(mutex_);
   template <class HasRoom>
   void make_room(HasRoom has_room) COHORT_EXCLUDES(mutex_);
   void follow_up(Chores& chores, Time now) COHORT_REQUIRES(mutex_);

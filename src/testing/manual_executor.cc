@@ -119,7 +119,7 @@ class ManualExecutor::Driver {
     tell(TaskEvent::Kind::kSubmitted, record);
     scheduler_.submit(record, origin_of(record), full, now());
     apply();
-    if (record.phase == Phase::kAtDoor) {
+    if (record.phase == Phase::kAtDoor && submission != Submission::kPaced) {
       const bool inside = drive([&] { return record.phase != Phase::kAtDoor; }, Time::max());
       COHORT_ASSERT(inside, "a submitter waits for a place in a full queue and nothing is left that could free one");
     }

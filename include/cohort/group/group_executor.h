@@ -57,6 +57,7 @@ class GroupExecutor final : public Executor {
 
  protected:
   void submit_record(internal::TaskRecord& record, Submission submission) override;
+  void submit_records(std::span<internal::TaskRecord* const> records, Submission submission) override;
   void follow_record(internal::TaskRecord& record, internal::TaskRecord& predecessor) override;
   void cancel_record(internal::TaskRecord& record) override;
   std::unique_ptr<Error> await(internal::AwaitState& state, std::optional<Time> until) override;

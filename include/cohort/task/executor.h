@@ -1,7 +1,10 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -40,14 +43,13 @@ class GroupTask {
   friend class Executor;
   friend struct internal::ExecutorAccess;
 
-  TaskHandle<T> submit(Executor& executor, bool paced) {
-    return std::exchange(submit_, nullptr)(executor, *this, paced);
-  }
+  // Not handed in yet.
+  TaskHandle<T> make(Executor& executor) { return std::exchange(make_, nullptr)(executor, *this); }
 
   std::string group_;
   std::string task_id_;
   std::unique_ptr<SubmitOptions> options_;  // Null: none. Apart, so that the callable fits into its Function.
-  Function<TaskHandle<T>(Executor&, const GroupTask&, bool)> submit_;
+  Function<TaskHandle<T>(Executor&, const GroupTask&)> make_;
 };
 
 /// Runs tasks in groups, each group within its own limits. This is the port that the rest of Cohort knows; a program
@@ -73,6 +75,7 @@ class Executor {
   template <class F>
   auto submit(std::string_view group, std::string_view task_id, F&& callable, const SubmitOptions& options = {}) {
     auto record = make_record(group, task_id, std::forward<F>(callable), options);
+    record->add_executors_reference();
     submit_record(*record, Submission::kPlain);
     return as_handle(std::move(record));
   }
@@ -82,6 +85,7 @@ class Executor {
   template <class F>
   auto try_run_here(std::string_view group, std::string_view task_id, F&& callable, const SubmitOptions& options = {}) {
     auto record = make_record(group, task_id, std::forward<F>(callable), options);
+    record->add_executors_reference();
     submit_record(*record, Submission::kRunHere);
     return as_handle(std::move(record));
   }
@@ -89,9 +93,11 @@ class Executor {
   /// Submits all, in order. Takes the callables out of `tasks`.
   template <class T>
   std::vector<TaskHandle<T>> submit_all(std::vector<GroupTask<T>>& tasks) {
-    std::vector<TaskHandle<T>> handles;
-    handles.reserve(tasks.size());
-    for (GroupTask<T>& task : tasks) handles.push_back(task.submit(*this, false));
+    std::vector<TaskHandle<T>> handles(tasks.size());
+    for (std::size_t first = 0; first < tasks.size(); first += internal::ExecutorAccess::kMaxSubmittedAtOnce) {
+      const std::size_t count = std::min(tasks.size() - first, internal::ExecutorAccess::kMaxSubmittedAtOnce);
+      submit_some(std::span(tasks).subspan(first, count), std::span(handles).subspan(first, count), Submission::kPlain);
+    }
     return handles;
   }
 
@@ -165,9 +171,13 @@ class Executor {
   /// into it through a handle. All tasks are done.
   void close_home() { home_.close(); }
 
-  /// Takes the record in with one reference to it, or settles it with the reason why not. kPaced: a full queue blocks
-  /// the submitter; kRunHere: see try_run_here.
+  /// Takes the record in with one reference to it, or settles it with the reason why not. kPaced: from outside, what
+  /// finds a full queue waits at its door, and the submitter does not; kRunHere: see try_run_here.
   virtual void submit_record(internal::TaskRecord& record, Submission submission) = 0;
+  /// The same for several, in their order; never kRunHere.
+  virtual void submit_records(std::span<internal::TaskRecord* const> records, Submission submission) {
+    for (internal::TaskRecord* record : records) submit_record(*record, submission);
+  }
   /// Takes in a task of the predecessor's group that is to be queued when the predecessor is done.
   virtual void follow_record(internal::TaskRecord& record, internal::TaskRecord& predecessor) = 0;
   virtual void cancel_record(internal::TaskRecord& record) = 0;
@@ -183,7 +193,6 @@ class Executor {
   auto make_record(std::string_view group, std::string_view task_id, F&& callable, const SubmitOptions& options) {
     using Record = internal::CallableRecord<std::decay_t<F>>;
     auto record = internal::Ref<Record>::adopt(new Record(group, task_id, std::forward<F>(callable)));
-    record->add_executors_reference();
     record->home = &home_;
     record->priority = options.priority;
     if (options.queue_timeout || options.run_timeout || options.deadline) {
@@ -200,12 +209,16 @@ class Executor {
     return TaskHandle<internal::ValueOf<Record>>(internal::Ref<Typed>::adopt(record.release()));
   }
 
-  template <class F>
-  auto submit_of_batch(std::string_view group, std::string_view task_id, F&& callable, const SubmitOptions& options,
-                       bool paced) {
-    auto record = make_record(group, task_id, std::forward<F>(callable), options);
-    submit_record(*record, paced ? Submission::kPaced : Submission::kPlain);
-    return as_handle(std::move(record));
+  // Nothing is submitted unless all of them could be made.
+  template <class T>
+  void submit_some(std::span<GroupTask<T>> tasks, std::span<TaskHandle<T>> handles, Submission submission) {
+    std::array<internal::TaskRecord*, internal::ExecutorAccess::kMaxSubmittedAtOnce> records;
+    for (std::size_t i = 0; i < tasks.size(); ++i) {
+      handles[i] = tasks[i].make(*this);
+      records[i] = &handles[i].record();
+    }
+    for (std::size_t i = 0; i < tasks.size(); ++i) records[i]->add_executors_reference();
+    submit_records(std::span(records).first(tasks.size()), submission);
   }
 
   internal::ExecutorHome& home_ = internal::ExecutorHome::open(*this);
@@ -218,9 +231,10 @@ GroupTask<T>::GroupTask(std::string group, std::string task_id, F callable, Subm
     : group_(std::move(group)),
       task_id_(std::move(task_id)),
       options_(options == SubmitOptions() ? nullptr : std::make_unique<SubmitOptions>(options)),
-      submit_([callable = std::move(callable)](Executor& executor, const GroupTask& task, bool paced) mutable {
-        return executor.submit_of_batch(task.group_, task.task_id_, std::move(callable),
-                                        task.options_ ? *task.options_ : SubmitOptions(), paced);
+      make_([callable = std::move(callable)](Executor& executor, const GroupTask& task) mutable {
+        static const SubmitOptions kNone;
+        return Executor::as_handle(executor.make_record(task.group_, task.task_id_, std::move(callable),
+                                                        task.options_ ? *task.options_ : kNone));
       }) {}
 
 }  // namespace cohort

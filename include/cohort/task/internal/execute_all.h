@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <unordered_map>
 
@@ -12,7 +13,8 @@ namespace cohort::internal {
 
 /// One call of execute_all. Each group has at most a window of the batch's tasks open at a time; the next is handed in
 /// when the oldest of them is done. So the batch does not overflow a queue by itself, and a slow group in it does not
-/// hold up the others.
+/// hold up the others. The first ones from outside need none of that: what finds a queue full waits at its door, and
+/// so few cannot hold up others there.
 template <class T>
 class Batch {
  public:
@@ -22,10 +24,12 @@ class Batch {
   std::vector<TaskResult<T>> run() {
     std::optional<std::stop_callback<Cancel>> cancel_rest;
     if (stop_.stop_possible()) cancel_rest.emplace(stop_, Cancel{*this});
-    submit_in_order();
-    while (submit_what_fits() && !stop_.stop_requested()) wait_for_a_place();
-    wait_for_all();
-    cancel_rest.reset();  // From here on nobody else looks at the handles.
+    const std::size_t unpaced = current_task() == nullptr ? std::min<std::size_t>(tasks_.size(), kLongestWindow) : 0;
+    for (std::size_t i = 0; i < unpaced && !stop_.stop_requested(); i += ExecutorAccess::kMaxSubmittedAtOnce) {
+      submit(i, std::min(unpaced - i, ExecutorAccess::kMaxSubmittedAtOnce));
+    }
+    if (unpaced < tasks_.size()) submit_rest(unpaced);
+    if (current_task() != nullptr) wait_for_all();
     std::vector<TaskResult<T>> results;
     results.reserve(tasks_.size());
     for (std::size_t i = 0; i < tasks_.size(); ++i) {
@@ -54,16 +58,21 @@ class Batch {
     return std::clamp(executor_.resolve(group).max_waiting, 1U, kLongestWindow);
   }
 
-  // Goes through the input once and submits what finds room in its window.
-  void submit_in_order() {
+  // Goes through the input once and submits what finds room in its window; then the others as places become free.
+  void submit_rest(std::size_t first) {
     std::unordered_map<std::string_view, std::size_t> lane_of;
     for (std::size_t i = 0; i < tasks_.size(); ++i) {
       const auto [place, is_new] = lane_of.try_emplace(tasks_[i].group(), lanes_.size());
       if (is_new) lanes_.emplace_back().window = window_of(tasks_[i].group());
       Lane& lane = lanes_[place->second];
       lane.tasks.push_back(i);
-      fill(lane);
+      if (i < first) {
+        ++lane.next;
+      } else {
+        fill(lane);
+      }
     }
+    while (submit_what_fits() && !stop_.stop_requested()) wait_for_a_place();
   }
 
   // True when some are left.
@@ -82,24 +91,24 @@ class Batch {
         while (lane.first_open < lane.next && handles_[lane.tasks[lane.first_open]].is_done()) ++lane.first_open;
         if (lane.is_full()) return;
       }
-      submit(lane);
+      submit(lane.tasks[lane.next++], 1);
     }
   }
 
-  void submit(Lane& lane) {
-    const std::size_t index = lane.tasks[lane.next++];
-    TaskHandle<T> handle = ExecutorAccess::submit_paced(executor_, tasks_[index]);
-    if (!stop_.stop_possible()) {
-      handles_[index] = std::move(handle);
-      return;
-    }
+  void submit(std::size_t first, std::size_t count) {
+    const std::span<TaskHandle<T>> handles = std::span(handles_).subspan(first, count);
+    const std::span<GroupTask<T>> tasks = std::span(tasks_).subspan(first, count);
+    if (!stop_.stop_possible()) return ExecutorAccess::submit_paced(executor_, tasks, handles);
+    std::vector<TaskHandle<T>> submitted(count);
+    ExecutorAccess::submit_paced(executor_, tasks, std::span(submitted));
     bool stopped = false;
     {
       MutexLock lock(mutex_);
-      handles_[index] = handle;
+      std::ranges::copy(submitted, handles.begin());
       stopped = stopped_;
     }
-    if (stopped) handle.cancel();
+    if (!stopped) return;
+    for (const TaskHandle<T>& handle : submitted) handle.cancel();
   }
 
   void wait_for_a_place() {
@@ -112,18 +121,12 @@ class Batch {
     if (ExecutorAccess::await(*state, std::nullopt)) ExecutorAccess::block(*state);
   }
 
-  // Inside a task all in one wait: then each of them is known to be awaited from the beginning. Outside one after the
-  // other, which costs nothing for those that are done.
+  // For a task, all in one wait: then each of them is known to be awaited from the beginning. Outside each is waited for
+  // when its result is taken, while those behind it run.
   void wait_for_all() {
     std::vector<TaskRef> open;
-    const bool in_task = current_task() != nullptr;
     for (const TaskHandle<T>& handle : handles_) {
-      if (!handle.valid() || handle.is_done()) continue;
-      if (in_task) {
-        open.emplace_back(handle.record());
-      } else {
-        ExecutorAccess::await(*AwaitState::make(handle.record()), std::nullopt);
-      }
+      if (handle.valid() && !handle.is_done()) open.emplace_back(handle.record());
     }
     const std::size_t need = open.size();
     if (need != 0) ExecutorAccess::await(*AwaitState::make(std::move(open), need), std::nullopt);

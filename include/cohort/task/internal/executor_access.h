@@ -20,9 +20,11 @@ struct ExecutorAccess {
   static void block(AwaitState& state);
   [[nodiscard]] static Time now(const TaskRecord& record);
 
-  template <class Task, class ExecutorType>
-  static auto submit_paced(ExecutorType& executor, Task& task) {
-    return task.submit(executor, true);
+  static constexpr std::size_t kMaxSubmittedAtOnce = 64;
+  /// Submits the tasks, at most so many, and writes their handles. What finds a full queue waits at its door.
+  template <class ExecutorType, class Tasks, class Handles>
+  static void submit_paced(ExecutorType& executor, Tasks tasks, Handles handles) {
+    executor.submit_some(tasks, handles, ExecutorType::Submission::kPaced);
   }
 };
 
