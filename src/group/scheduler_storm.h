@@ -95,6 +95,9 @@ class Storm {
     GroupExecutorOptions options;
     workers_count_ = some(4);
     plain_ = random_.chance(0.5) ? 0.0 : random_.unit();
+    longest_us_ = random_.chance(0.5) ? 3000 : 3;
+    calm_ = random_.chance(0.3);
+    if (calm_) plain_ = 1;
     options.threads = workers_count_;
     options.global_max_in_flight = random_.chance(0.3) ? kUnlimited : some(5);
     options.max_parked = random_.chance(0.5) ? 1000 : 4 + some(12);
@@ -108,7 +111,7 @@ class Storm {
       if (random_.chance(0.3)) limits.max_waiting = some(6);
       if (random_.chance(0.3)) limits.overflow = static_cast<OverflowPolicy>(random_.below(3));
       if (random_.chance(0.3)) limits.weight = random_.unit() * 4 + 0.1;
-      model.rated = random_.chance(0.2);
+      model.rated = !calm_ && random_.chance(0.2);
       if (model.rated) limits.rate = Rate{some(5), std::chrono::milliseconds(some(5)), some(4)};
       if (random_.chance(0.5)) limits.max_overrunning = some(3);
       options.groups.emplace(key(g), limits);
@@ -124,7 +127,9 @@ class Storm {
   // ---- events
 
   void random_event() {
-    switch (random_.below(20)) {
+    std::uint64_t event = random_.below(20);
+    if (calm_ && event >= 1 && event <= 9 && event != 5) event = 13;
+    switch (event) {
       case 0:
       case 1:
       case 2:
@@ -196,7 +201,7 @@ class Storm {
   // What a worker brings with it when it takes a turn.
   std::vector<typename Scheduler<Faults>::Submitted> some_arrivals() {
     std::vector<typename Scheduler<Faults>::Submitted> arrivals;
-    for (std::uint64_t i = finishing_ || random_.chance(0.9 - plain_ / 2) ? 0 : random_.below(6); i > 0; --i) {
+    for (std::uint64_t i = finishing_ || random_.chance(calm_ ? 0.3 : 0.8) ? 0 : random_.below(4); i > 0; --i) {
       const Ref<StormTask> task = make_task(some_group());
       task->where = Where::kWaiting;
       task->submitted_at = now_;
@@ -307,7 +312,7 @@ class Storm {
     }
     const Step step = task.steps[task.next_step++];
     if (step == Step::kSpend || (step == Step::kSleep && task.blocks)) {
-      worker.busy_until = now_ + std::chrono::microseconds(some(3000));
+      worker.busy_until = now_ + std::chrono::microseconds(some(longest_us_));
       if (random_.chance(0.5)) scheduler_.give_back(worker.turn, now_);
     } else if (step == Step::kSleep) {
       task.where = Where::kAsleep;
@@ -581,6 +586,8 @@ class Storm {
   Time now_ = start_;
   std::uint32_t workers_count_ = 1;
   double plain_ = 0;  ///< How many tasks use nothing special.
+  bool calm_ = false;                ///< Nobody but submitters and those who cancel.
+  std::uint32_t longest_us_ = 3000;  ///< How long a body keeps its thread at most.
   std::uint32_t global_limit_ = kUnlimited;
   std::uint32_t max_parked_ = 1000;
   std::array<Model, kGroups> models_;
