@@ -86,6 +86,12 @@ void GroupExecutor::submit_record(TaskRecord& record, Submission submission) {
 }
 
 void GroupExecutor::follow_record(TaskRecord& record, TaskRecord& predecessor) { driver_->follow(record, predecessor); }
+std::uint32_t GroupExecutor::shortest_queue() { return driver_->shortest_queue(); }
+
+void GroupExecutor::close_lease(internal::GroupLease& lease) {
+  driver_->with_scheduler([&](Scheduler<>& scheduler, Time now) { scheduler.close_lease(lease, now); });
+}
+
 void GroupExecutor::cancel_record(TaskRecord& record) { driver_->cancel(record); }
 std::unique_ptr<Error> GroupExecutor::await(AwaitState& state, std::optional<Time> until) {
   return driver_->await(state, until);

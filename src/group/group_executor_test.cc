@@ -211,6 +211,75 @@ TEST(GroupExecutorTest, AListenerHearsOfEveryTaskInOrderAndMayThrow) {
   }
 }
 
+struct ThrowsWhenTaken {
+  explicit ThrowsWhenTaken(std::thread::id by_whom) : by(by_whom) {}
+  ThrowsWhenTaken(ThrowsWhenTaken&& other) : by(other.by) {  // NOLINT(*-noexcept-move*): that is the point.
+    if (std::this_thread::get_id() == by) throw std::runtime_error("cannot be taken");
+  }
+  std::thread::id by;
+};
+
+TEST(GroupExecutorTest, NothingOfABatchOutlivesTheCallEvenIfThatThrows) {
+  const std::thread::id caller = std::this_thread::get_id();
+  std::atomic<bool> ended{false};
+  GroupExecutor executor({.threads = 2});
+  std::vector<GroupTask<ThrowsWhenTaken>> tasks;
+  tasks.emplace_back("a", "throws", [&] { return ThrowsWhenTaken(caller); });
+  tasks.emplace_back("b", "slow", [&] {
+    std::this_thread::sleep_for(20ms);
+    ended = true;
+    return ThrowsWhenTaken(caller);
+  });
+  EXPECT_THROW((void)executor.execute_all(tasks), std::runtime_error);
+  EXPECT_TRUE(ended);
+}
+
+TEST(GroupExecutorTest, ABatchOfPlainSubmitsIsHeldUpByABlockingGroupToo) {
+  for (const bool by_resolver : {false, true}) {
+    std::atomic<int> ran{0};
+    const GroupLimits blocking{.max_concurrency = 1, .max_waiting = 1, .overflow = OverflowPolicy::kBlock};
+    GroupExecutorOptions options{.threads = 1};
+    if (by_resolver) {
+      options.resolver = [&](std::string_view) { return blocking; };
+    } else {
+      options.defaults = blocking;
+    }
+    GroupExecutor executor(std::move(options));
+    static_cast<void>(executor.submit("g", "first", [&] { ++ran; }).await());  // From here on the group is known.
+    std::vector<GroupTask<void>> tasks;
+    for (int i = 0; i < 100; ++i) tasks.emplace_back("g", "t", [&] { ++ran; });
+    const auto handles = executor.submit_all(tasks);
+    EXPECT_GE(ran, 98) << "at most one waits and one runs";
+  }
+}
+
+TEST(GroupExecutorTest, ATokenIsARightThatCanBeTakenBack) {
+  Gate gate;
+  std::atomic<bool> stopped{false};
+  GroupExecutor executor({.threads = 2});
+  const GroupToken token("s/g");
+  const GroupToken other("s/g");
+  auto running = executor.submit(token, "running", [&](std::stop_token stop) {
+    gate.pass();
+    stopped = stop.stop_requested();
+  });
+  while (executor.group_stats("s/g")->running == 0) std::this_thread::yield();
+  auto waiting = executor.submit(token, "waiting", [] {});
+  auto stays = executor.submit(other, "stays", [] { return 1; });
+  auto by_key = executor.submit("s/g", "by key", [] { return 2; });
+  executor.close_group(token);
+  EXPECT_EQ(waiting.await().status, TaskStatus::kCancelled);
+  EXPECT_EQ(executor.submit(token, "late", [] {}).await().error->code, ErrorCode::kEnded);
+  gate.open();
+  EXPECT_TRUE(running.await().status == TaskStatus::kSuccess && stopped);
+  EXPECT_EQ(stays.await().value, 1);
+  EXPECT_EQ(by_key.await().value, 2);
+  while (token.open_tasks() + other.open_tasks() != 0) std::this_thread::yield();
+  EXPECT_EQ(executor.submit(GroupToken(""), "no key", [] {}).await().error->code, ErrorCode::kInvalid);
+  EXPECT_EQ(executor.submit(GroupToken(std::string(1025, 'k')), "long key", [] {}).await().error->code,
+            ErrorCode::kInvalid);
+}
+
 TEST(GroupExecutorTest, AThrowingResolverCountsAsSilent) {
   GroupExecutor executor({.resolver = [](std::string_view) -> GroupLimits { throw std::runtime_error("no idea"); },
                           .defaults = {.max_concurrency = 7}});

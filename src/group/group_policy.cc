@@ -40,7 +40,14 @@ ResolvedLimits corrected(const GroupLimits& limits) {
 }  // namespace
 
 GroupPolicy::GroupPolicy(GroupExecutorOptions& options)
-    : groups_(std::move(options.groups)), resolver_(std::move(options.resolver)), defaults_(options.defaults) {}
+    : groups_(std::move(options.groups)),
+      resolver_(std::move(options.resolver)),
+      defaults_(options.defaults),
+      shortest_queue_(resolver_ ? 1 : corrected(defaults_).max_waiting) {
+  for (const auto& [key, limits] : groups_) {
+    if (limits.max_waiting) shortest_queue_ = std::min(shortest_queue_, std::max(1U, *limits.max_waiting));
+  }
+}
 
 GroupLimits GroupPolicy::ask_resolver(std::string_view key) {
   if (!resolver_) return {};
@@ -74,6 +81,7 @@ bool GroupPolicy::blocks_submitters() const {
 void GroupPolicy::change(std::string_view key, const GroupLimits& limits) {
   Change& change = changes_[std::string(key)];
   GroupLimits merged = limits;
+  if (merged.max_waiting) shortest_queue_ = std::min(shortest_queue_, std::max(1U, *merged.max_waiting));
   if (merged.max_concurrency) {
     change.stopped = *merged.max_concurrency == 0;
     if (change.stopped) merged.max_concurrency.reset();

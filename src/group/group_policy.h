@@ -25,6 +25,9 @@ class GroupPolicy {
   /// Whether the map or the defaults say so for some group; what the resolver says is not known before.
   [[nodiscard]] bool blocks_submitters() const;
 
+  /// No group has, or had, a smaller max_waiting.
+  [[nodiscard]] std::uint32_t shortest_queue() const { return shortest_queue_; }
+
   /// Keeps the fields that are set; a max_concurrency of 0 stops the group until there is another.
   void change(std::string_view key, const GroupLimits& limits);
   /// False also ends what a max_concurrency of 0 began.
@@ -45,6 +48,7 @@ class GroupPolicy {
   Function<GroupLimits(std::string_view)> resolver_;
   GroupLimits defaults_;
   std::unordered_map<std::string, Change> changes_;
+  std::uint32_t shortest_queue_;
 };
 
 /// `limits` with the fields of `change` that are set. A max_concurrency of 0 changes nothing, see GroupPolicy. A

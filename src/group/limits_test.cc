@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cohort/task/sleep.h"
 #include "testing/world_test_fixture.h"
 
 namespace cohort {
@@ -326,6 +327,44 @@ TEST_F(LimitsTest, ASlowGroupInABatchDoesNotHoldUpTheOthers) {
   const auto results = executor().execute_all(tasks);
   EXPECT_EQ(results.back().ended_at - start, 0ms);
   EXPECT_EQ(results[19].ended_at - start, 2s);
+}
+
+TEST_F(LimitsTest, ABatchDoesNotLetItsOwnTasksWaitTooLong) {
+  make_world({.groups = {{"slow", {.max_waiting = 1}}}, .threads = 2});
+  std::vector<GroupTask<int>> tasks;
+  for (int i = 0; i < 50; ++i) {
+    tasks.emplace_back(
+        "slow", std::to_string(i),
+        [&] {
+          executor().spend(5ms);
+          return 0;
+        },
+        SubmitOptions{.queue_timeout = 40ms});
+  }
+  for (const auto& result : executor().execute_all(tasks)) EXPECT_EQ(result.status, TaskStatus::kSuccess);
+}
+
+TEST_F(LimitsTest, ABatchLeavesPlacesToOthers) {
+  make_world({.groups = {{"g", {.max_concurrency = 4, .max_waiting = 16}}}, .threads = 4});
+  std::vector<GroupTask<int>> tasks;
+  for (int i = 0; i < 300; ++i) {
+    tasks.emplace_back("g", std::to_string(i), [&] {
+      executor().spend(1ms);
+      return 0;
+    });
+  }
+  // Another one submits every now and then.
+  std::vector<TaskHandle<void>> others;
+  auto outsider = executor().submit("outsider", "o", [&]() -> Task<void> {
+    for (int i = 0; i < 50; ++i) {
+      co_await sleep_for(1700us);
+      others.push_back(executor().submit("g", "other", [] {}));
+    }
+  });
+  EXPECT_EQ(executor().execute_all(tasks).size(), 300U);
+  static_cast<void>(outsider.await());
+  const auto rejected = std::ranges::count(others, TaskStatus::kRejected, [](const auto& other) { return other.await().status; });
+  EXPECT_LT(rejected, 10) << "only at a moment at which none of the batch runs";
 }
 
 TEST_F(LimitsTest, ABatchThatIsAskedToStopCancelsTheRestInOrder) {

@@ -43,7 +43,7 @@ struct Actions {
     return *this;
   }
   ~Actions() {
-    for (TaskRecord* record : forgotten) record->unref();
+    for (TaskRecord* record : forgotten) record->drop_executors_reference();
   }
 
   struct Settlement {
@@ -199,6 +199,8 @@ class Scheduler {
   void set_limits(std::string_view key, const GroupLimits& limits, Time now);
   void set_paused(std::string_view key, bool paused, Time now);
   void shutdown_group(std::string_view key, Time now);
+  /// The same for what came with a lease, which has been closed.
+  void close_lease(const GroupLease& lease, Time now);
   void begin_drain(std::string_view key, Time now);
   void end_drain(std::string_view key, Time now);
   /// Nothing of it waits, runs or is parked.
@@ -212,6 +214,7 @@ class Scheduler {
   [[nodiscard]] bool is_drained() const;
 
   // Seen from outside.
+  [[nodiscard]] std::uint32_t shortest_queue() const { return policy_.shortest_queue(); }
   [[nodiscard]] std::uint64_t present() const { return present_; }
   [[nodiscard]] std::uint32_t global_running() const { return global_running_; }
   [[nodiscard]] ExecutorStats stats() const;
@@ -343,8 +346,8 @@ class Scheduler {
   void arm_eviction();
 
   // scheduler_ends.h
-  void cancel_waiting(Group& group, const std::string& reason);
-  void stop_running(Group& group);
+  template <class IsMeant>
+  void end_work(Group& group, const std::string& reason, IsMeant&& is_meant);
 
   // scheduler_view.h
   [[nodiscard]] Bound bound_of(const Group& group, bool awaited) const;

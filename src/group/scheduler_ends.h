@@ -71,33 +71,40 @@ void Scheduler<Faults>::shutdown_group(std::string_view key, Time now) {
   EventScope event(*this, now);
   Group* group = find(key);
   if (group == nullptr) return;
-  cancel_waiting(*group, "group '" + group->key + "' was shut down");
-  stop_running(*group);
-  refresh(*group);
+  end_work(*group, "group '" + group->key + "' was shut down", [](const TaskRecord&) { return true; });
 }
 
 template <class Faults>
-void Scheduler<Faults>::cancel_waiting(Group& group, const std::string& reason) {
-  const auto cancel_list = [&](TaskList& list) {
-    while (TaskRecord* record = list.front()) {
-      if (record->try_claim(TaskStatus::kCancelled)) {
-        settle_and_forget(*record, {ErrorCode::kCancelled, reason, {}});
-      } else {
-        COHORT_ASSERT(false, "a task that waits has not begun");
-      }
+void Scheduler<Faults>::close_lease(const GroupLease& lease, Time now) {
+  EventScope event(*this, now);
+  Group* group = groups_.find(lease.key(), lease.key_hash());
+  if (group == nullptr) return;
+  end_work(*group, "the token for group '" + group->key + "' was closed",
+           [&](const TaskRecord& record) { return record.label().lease() == &lease; });
+}
+
+// Of those that are meant, what waits is cancelled, what has begun is asked to stop.
+template <class Faults>
+template <class IsMeant>
+void Scheduler<Faults>::end_work(Group& group, const std::string& reason, IsMeant&& is_meant) {
+  give_back_rest_of(group);
+  const auto cancel = [&](TaskList& list) {
+    for (TaskRecord* record = list.front(); record != nullptr;) {
+      TaskRecord& each = *record;
+      record = TaskList::next(each);
+      if (!is_meant(each)) continue;
+      const bool claimed = each.try_claim(TaskStatus::kCancelled);
+      COHORT_ASSERT(claimed, "a task that waits has not begun");
+      settle_and_forget(each, {ErrorCode::kCancelled, reason, {}});
     }
   };
-  give_back_rest_of(group);
-  cancel_list(group.dependents);
-  cancel_list(group.door);
-  cancel_list(group.awaited);
-  for (TaskList& queue : group.queues) cancel_list(queue);
-}
+  cancel(group.dependents);
+  cancel(group.door);
+  cancel(group.awaited);
+  for (TaskList& queue : group.queues) cancel(queue);
 
-template <class Faults>
-void Scheduler<Faults>::stop_running(Group& group) {
   const auto stop = [&](TaskRecord& record) {
-    if (!record.is_claimed()) actions_.stop.emplace_back(record);
+    if (!record.is_claimed() && is_meant(record)) actions_.stop.emplace_back(record);
   };
   for (const TaskList* list : {&group.aside, &group.continuing, &group.resumed}) {
     for (TaskRecord* record = list->front(); record != nullptr; record = TaskList::next(*record)) stop(*record);
@@ -108,6 +115,7 @@ void Scheduler<Faults>::stop_running(Group& group) {
       if (record.group == &group) stop(record);  // All that is left in turns has begun.
     }
   }
+  refresh(group);
 }
 
 template <class Faults>
@@ -172,11 +180,8 @@ template <class Faults>
 void Scheduler<Faults>::cancel_all(Time now) {
   EventScope event(*this, now);
   closed_ = ended_ = true;
-  groups_.for_each([this](Group& group) {
-    cancel_waiting(group, "the executor was shut down");
-    stop_running(group);
-    refresh(group);
-  });
+  groups_.for_each(
+      [this](Group& group) { end_work(group, "the executor was shut down", [](const TaskRecord&) { return true; }); });
 }
 
 }  // namespace cohort::internal

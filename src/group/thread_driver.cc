@@ -32,9 +32,11 @@ ThreadDriver::ThreadDriver(ExecutorHome& home, GroupExecutorOptions options)
       blocked_probe_(options.blocked_probe ? std::move(options.blocked_probe) : &is_blocked_in_kernel),
       threads_(threads_of(options)),
       max_threads_(std::max(options.max_threads, threads_ + 1)),
+      has_resolver_(static_cast<bool>(options.resolver)),
       scheduler_(with_threads(std::move(options)), clock_.now()) {
   MutexLock lock(mutex_);
   may_block_submitters_ = scheduler_.may_block_submitters();
+  shortest_queue_ = scheduler_.shortest_queue();
   for (std::uint32_t i = 0; i < threads_; ++i) scheduler_.add_idle_worker(clock_.now());
   watcher_ = std::thread([this] { watch(); });
 }
@@ -78,9 +80,11 @@ void ThreadDriver::submit(TaskRecord& record, bool paced) {
   leave_in_inbox(std::array{&record});
 }
 
-// With one look at the clock and one at who attends.
+// With one look at the clock and one at who attends. Not where one of them may have to block the submitter, which the
+// resolver may say only when it is asked.
 void ThreadDriver::submit_all(std::span<TaskRecord* const> records, bool paced) {
-  if (may_block_submitters_.load(std::memory_order_relaxed) && !paced && own_task() == nullptr) {
+  const bool may_block = has_resolver_ || may_block_submitters_.load(std::memory_order_relaxed);
+  if (may_block && !paced && own_task() == nullptr) {
     for (TaskRecord* record : records) submit(*record, paced);
     return;
   }
@@ -207,6 +211,7 @@ void ThreadDriver::follow_up(Chores& chores, Time now) {
     chores.actions.append(std::move(actions));
   }
   if (scheduler_.may_block_submitters()) may_block_submitters_.store(true, std::memory_order_relaxed);
+  shortest_queue_.store(scheduler_.shortest_queue(), std::memory_order_relaxed);
   if (progress_waiters_ != 0) progress_.notify_all();
   const Time next = std::min(scheduler_.next_timer().value_or(Time::max()), watching_ ? look_at_ : Time::max());
   if (next < watcher_sleeps_until_) {

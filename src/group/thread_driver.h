@@ -77,6 +77,7 @@ class ThreadDriver {
   Result<void> drain(std::string_view key, Duration timeout);
   Result<void> shutdown(Duration timeout);
   std::size_t thread_count();
+  [[nodiscard]] std::uint32_t shortest_queue() const { return shortest_queue_.load(std::memory_order_relaxed); }
 
   /// Calls `event(scheduler, now)` with the lock held and all submitted tasks taken in, then does what follows from it.
   template <class Event>
@@ -204,6 +205,8 @@ class ThreadDriver {
   Inbox inbox_;
   alignas(64) std::atomic<bool> attended_{false};
   std::atomic<bool> may_block_submitters_;  // Some group's overflow policy says so.
+  std::atomic<std::uint32_t> shortest_queue_;
+  const bool has_resolver_;
 
   alignas(64) Mutex mutex_;
   Scheduler<> scheduler_ COHORT_GUARDED_BY(mutex_);

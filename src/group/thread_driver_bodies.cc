@@ -1,5 +1,6 @@
 // Part of ThreadDriver: bodies; how they run, suspend, await and block.
 
+#include <algorithm>
 #include <utility>
 
 #include "group/thread_driver.h"
@@ -41,7 +42,7 @@ bool ThreadDriver::run_body(TaskRecord& record, Runner& runner, Time& now) {
     if (ended) break;
     if (suspend(record, runner)) return false;
   }
-  now = clock_.now();
+  now = std::max(clock_.now(), record.started_at);
   if (record.claimed_by_body) {
     if (listener_) tell(TaskEvent::Kind::kSettled, record, now, record.claimed_status());
     if (!record.let_go) runner.turn->measure(record, record.claimed_status(), now);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -51,7 +52,7 @@ struct Turn : ListLinks<Turn> {
       if (!cursor_.compare_exchange_weak(cursor, cursor + 1, std::memory_order_acq_rel)) continue;
       TaskRecord* record = tasks[next];
       if (goes_on) return record;
-      record->begin(now);
+      record->begin(std::max(now, record->submitted_at));
       current_started.store(now.time_since_epoch().count(), std::memory_order_relaxed);
       return record;
     }

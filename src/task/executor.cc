@@ -27,6 +27,10 @@ void ExecutorAccess::follow(TaskRecord& record, TaskRecord& predecessor) {
   predecessor.home->executor().follow_record(record, predecessor);
 }
 
+std::uint32_t ExecutorAccess::shortest_queue(Executor& executor) { return executor.shortest_queue(); }
+
+void ExecutorAccess::close_group(Executor& executor, GroupLease& lease) { executor.close_lease(lease); }
+
 std::unique_ptr<Error> ExecutorAccess::await(AwaitState& state, std::optional<Time> until) {
   if (state.satisfied()) return nullptr;
   if (until == Time::max()) until.reset();  // A time-out that never comes is none, and no way out of a cycle.

@@ -36,17 +36,25 @@ std::uint64_t mixed(std::uint64_t sum, std::uint64_t value) {
 
 }  // namespace
 
-TaskLabel::TaskLabel(std::string_view key, std::string_view id)
-    : key_size_(static_cast<std::uint16_t>(std::min(key.size(), kMaxKeyBytes + 1))),
-      id_size_(static_cast<std::uint16_t>(std::min(id.size(), kMaxIdBytes + 1))),
-      key_hash_(hash(key.substr(0, key_size_))) {
-  char* to = in_place_.data();
+TaskLabel::TaskLabel(const GroupAddress& group, std::string_view id)
+    : key_size_(static_cast<std::uint16_t>(std::min(group.key.size(), kMaxKeyBytes + 1))),
+      leased_(group.lease != nullptr ? 1 : 0),
+      id_size_(static_cast<std::uint16_t>(std::min(id.size(), kMaxIdBytes + 1)) & 0x7FFF),
+      key_hash_(group.lease != nullptr ? group.lease->key_hash() : hash(group.key.substr(0, key_size_))) {
+  char* to = in_place_.data() + first();
   if (!is_in_place()) {
-    to = static_cast<char*>(allocate_block(size()));
-    std::memcpy(in_place_.data(), &to, sizeof(to));
+    char* elsewhere = static_cast<char*>(allocate_block(size()));
+    std::memcpy(to, &elsewhere, sizeof(elsewhere));
+    to = elsewhere;
   }
-  copy(to, key.data(), key_size_);
-  copy(to + key_size_, id.data(), id_size_);
+  if (group.lease != nullptr) {
+    std::memcpy(in_place_.data(), &group.lease, sizeof(group.lease));
+    group.lease->ref();
+  } else {
+    copy(to, group.key.data(), key_size_);
+    to += key_size_;
+  }
+  copy(to, id.data(), id_size_);
 }
 
 std::uint32_t TaskLabel::hash(std::string_view key) {

@@ -503,6 +503,11 @@ void ManualExecutor::submit_record(TaskRecord& record, Submission submission) { 
 void ManualExecutor::follow_record(TaskRecord& record, TaskRecord& predecessor) {
   driver_->follow(record, predecessor);
 }
+std::uint32_t ManualExecutor::shortest_queue() { return driver_->scheduler().shortest_queue(); }
+void ManualExecutor::close_lease(internal::GroupLease& lease) {
+  driver_->scheduler().close_lease(lease, driver_->now());
+  driver_->apply();
+}
 void ManualExecutor::cancel_record(TaskRecord& record) { driver_->cancel(record); }
 std::unique_ptr<Error> ManualExecutor::await(AwaitState& state, std::optional<Time> until) {
   return driver_->await(state, until);

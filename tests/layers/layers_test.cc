@@ -21,7 +21,8 @@ const Layers& allowed() {
       {"base", {}},
       {"task", {"base"}},
       {"group", {"task", "base"}},
-      {"testing", {"group", "task", "base"}},
+      {"session", {"group", "task", "base"}},
+      {"testing", {"session", "group", "task", "base"}},
   };
   return table;
 }

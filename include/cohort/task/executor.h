@@ -17,6 +17,7 @@
 #include "cohort/task/explanation.h"
 #include "cohort/task/group_limits.h"
 #include "cohort/task/group_stats.h"
+#include "cohort/task/group_token.h"
 #include "cohort/task/internal/callable_record.h"
 #include "cohort/task/submit_options.h"
 #include "cohort/task/task_handle.h"
@@ -35,6 +36,13 @@ class GroupTask {
   template <class F>
     requires std::is_same_v<internal::BodyValue<F>, T>
   GroupTask(std::string group, std::string task_id, F callable, SubmitOptions options = {});
+  /// With the right to a group, see Executor::submit.
+  template <class F>
+    requires std::is_same_v<internal::BodyValue<F>, T>
+  GroupTask(const GroupToken& group, std::string task_id, F callable, SubmitOptions options = {})
+      : GroupTask(std::string(group.key()), std::move(task_id), std::move(callable), std::move(options)) {
+    lease_ = internal::Ref<internal::GroupLease>(group.lease());
+  }
 
   [[nodiscard]] const std::string& group() const { return group_; }
   [[nodiscard]] const std::string& task_id() const { return task_id_; }
@@ -45,9 +53,13 @@ class GroupTask {
 
   // Not handed in yet.
   TaskHandle<T> make(Executor& executor) { return std::exchange(make_, nullptr)(executor, *this); }
+  [[nodiscard]] internal::GroupAddress address() const {
+    return lease_ ? internal::GroupAddress(*lease_) : internal::GroupAddress(group_);
+  }
 
   std::string group_;
   std::string task_id_;
+  internal::Ref<internal::GroupLease> lease_;  // Null: it came with a key.
   std::unique_ptr<SubmitOptions> options_;  // Null: none. Apart, so that the callable fits into its Function.
   Function<TaskHandle<T>(Executor&, const GroupTask&)> make_;
 };
@@ -74,20 +86,26 @@ class Executor {
   /// Puts one task into its group's queue. Blocks only where the group's overflow policy says so.
   template <class F>
   auto submit(std::string_view group, std::string_view task_id, F&& callable, const SubmitOptions& options = {}) {
-    auto record = make_record(group, task_id, std::forward<F>(callable), options);
-    record->add_executors_reference();
-    submit_record(*record, Submission::kPlain);
-    return as_handle(std::move(record));
+    return submit_one(group, task_id, std::forward<F>(callable), options, Submission::kPlain);
+  }
+  /// With the right to a group: rejected with kEnded once the token is closed.
+  template <class F>
+  auto submit(const GroupToken& group, std::string_view task_id, F&& callable, const SubmitOptions& options = {}) {
+    return submit_one(internal::GroupAddress(group.lease()), task_id, std::forward<F>(callable), options,
+                      Submission::kPlain);
   }
 
   /// As submit; and where the task's permits are free it has run by the time the call returns, in place of what this
   /// thread would have done. It must not block; a coroutine that suspends goes on elsewhere.
   template <class F>
   auto try_run_here(std::string_view group, std::string_view task_id, F&& callable, const SubmitOptions& options = {}) {
-    auto record = make_record(group, task_id, std::forward<F>(callable), options);
-    record->add_executors_reference();
-    submit_record(*record, Submission::kRunHere);
-    return as_handle(std::move(record));
+    return submit_one(group, task_id, std::forward<F>(callable), options, Submission::kRunHere);
+  }
+  template <class F>
+  auto try_run_here(const GroupToken& group, std::string_view task_id, F&& callable,
+                    const SubmitOptions& options = {}) {
+    return submit_one(internal::GroupAddress(group.lease()), task_id, std::forward<F>(callable), options,
+                      Submission::kRunHere);
   }
 
   /// Submits all, in order. Takes the callables out of `tasks`.
@@ -143,6 +161,11 @@ class Executor {
   /// The waiting settle as cancelled, the running are asked to stop. The key may be used again at once; old bodies
   /// still count.
   virtual Result<void> shutdown_group(std::string_view group) = 0;
+  /// Takes a right back: what was submitted with the token and waits settles as cancelled, what runs is asked to stop,
+  /// and what comes with it later is rejected with kEnded. Other work of the group goes on.
+  void close_group(const GroupToken& token) {
+    if (token.lease().close()) close_lease(token.lease());
+  }
   /// Refuses new work for the group from outside it and waits until the rest has ended. kTimedOut when that takes
   /// longer: then the group takes work again. kConflict from inside one of its tasks.
   virtual Result<void> drain_group(std::string_view group, Duration timeout) = 0;
@@ -181,16 +204,30 @@ class Executor {
   /// Takes in a task of the predecessor's group that is to be queued when the predecessor is done.
   virtual void follow_record(internal::TaskRecord& record, internal::TaskRecord& predecessor) = 0;
   virtual void cancel_record(internal::TaskRecord& record) = 0;
+  /// Cancels what came with a lease that has been closed.
+  virtual void close_lease(internal::GroupLease& lease) = 0;
   /// Blocks until `state` is satisfied or `until` has come; the current task, if any, is parked meanwhile. Returns why
   /// it could not wait: a cycle (kConflict), or the current task's own time-out (kTimedOut).
   virtual std::unique_ptr<Error> await(internal::AwaitState& state, std::optional<Time> until) = 0;
   /// Blocks this thread until `state` is satisfied, whatever the current task is: for one that has run out of time.
   virtual void block(internal::AwaitState& state) = 0;
+  /// No group has a smaller max_waiting.
+  [[nodiscard]] virtual std::uint32_t shortest_queue() = 0;
   [[nodiscard]] virtual Explanation explain_record(internal::TaskRecord& record) = 0;
 
  private:
   template <class F>
-  auto make_record(std::string_view group, std::string_view task_id, F&& callable, const SubmitOptions& options) {
+  auto submit_one(const internal::GroupAddress& group, std::string_view task_id, F&& callable,
+                  const SubmitOptions& options, Submission submission) {
+    auto record = make_record(group, task_id, std::forward<F>(callable), options);
+    record->add_executors_reference();
+    submit_record(*record, submission);
+    return as_handle(std::move(record));
+  }
+
+  template <class F>
+  auto make_record(const internal::GroupAddress& group, std::string_view task_id, F&& callable,
+                   const SubmitOptions& options) {
     using Record = internal::CallableRecord<std::decay_t<F>>;
     auto record = internal::Ref<Record>::adopt(new Record(group, task_id, std::forward<F>(callable)));
     record->home = &home_;
@@ -213,9 +250,14 @@ class Executor {
   template <class T>
   void submit_some(std::span<GroupTask<T>> tasks, std::span<TaskHandle<T>> handles, Submission submission) {
     std::array<internal::TaskRecord*, internal::ExecutorAccess::kMaxSubmittedAtOnce> records;
-    for (std::size_t i = 0; i < tasks.size(); ++i) {
-      handles[i] = tasks[i].make(*this);
-      records[i] = &handles[i].record();
+    try {
+      for (std::size_t i = 0; i < tasks.size(); ++i) {
+        handles[i] = tasks[i].make(*this);
+        records[i] = &handles[i].record();
+      }
+    } catch (...) {
+      std::ranges::fill(handles, TaskHandle<T>());
+      throw;
     }
     for (std::size_t i = 0; i < tasks.size(); ++i) records[i]->add_executors_reference();
     submit_records(std::span(records).first(tasks.size()), submission);
@@ -233,7 +275,7 @@ GroupTask<T>::GroupTask(std::string group, std::string task_id, F callable, Subm
       options_(options == SubmitOptions() ? nullptr : std::make_unique<SubmitOptions>(options)),
       make_([callable = std::move(callable)](Executor& executor, const GroupTask& task) mutable {
         static const SubmitOptions kNone;
-        return Executor::as_handle(executor.make_record(task.group_, task.task_id_, std::move(callable),
+        return Executor::as_handle(executor.make_record(task.address(), task.task_id_, std::move(callable),
                                                         task.options_ ? *task.options_ : kNone));
       }) {}
 

@@ -216,7 +216,7 @@ template <class F>
 auto TaskHandle<T>::then(std::string_view new_id, F f) const {
   using Body = internal::Continuation<T, F>;
   using Next = internal::CallableRecord<Body>;
-  auto next = internal::Ref<Next>::adopt(new Next(record_->label().key(), new_id, Body(record_, std::move(f))));
+  auto next = internal::Ref<Next>::adopt(new Next(record_->label().address(), new_id, Body(record_, std::move(f))));
   next->priority = record_->priority;
   next->add_executors_reference();
   internal::ExecutorAccess::follow(*next, *record_);

@@ -38,6 +38,13 @@ class TaskScope {
     return handle;
   }
 
+  template <class F>
+  auto submit(const GroupToken& group, std::string_view task_id, F&& callable, const SubmitOptions& options = {}) {
+    auto handle = executor_.submit(group, task_id, std::forward<F>(callable), options);
+    adopt(handle.record());
+    return handle;
+  }
+
   /// Cancels every task that has not ended, and every later one as it is submitted.
   void cancel();
   /// Blocks until all have ended; parks inside a task. Fails as an await does: kConflict, kTimedOut.

@@ -64,8 +64,10 @@ class ManualExecutor final : public Executor {
   void submit_record(internal::TaskRecord& record, Submission submission) override;
   void follow_record(internal::TaskRecord& record, internal::TaskRecord& predecessor) override;
   void cancel_record(internal::TaskRecord& record) override;
+  void close_lease(internal::GroupLease& lease) override;
   std::unique_ptr<Error> await(internal::AwaitState& state, std::optional<Time> until) override;
   void block(internal::AwaitState& state) override;
+  [[nodiscard]] std::uint32_t shortest_queue() override;
   [[nodiscard]] Explanation explain_record(internal::TaskRecord& record) override;
 
  private:

@@ -125,8 +125,8 @@ template <class F>
 class CallableRecord final : public ResultRecord<BodyValue<F>> {
  public:
   template <class G>
-  CallableRecord(std::string_view group_key, std::string_view task_id, G&& callable)
-      : ResultRecord<BodyValue<F>>(group_key, task_id), callable_(std::forward<G>(callable)) {
+  CallableRecord(const GroupAddress& group_address, std::string_view task_id, G&& callable)
+      : ResultRecord<BodyValue<F>>(group_address, task_id), callable_(std::forward<G>(callable)) {
     if constexpr (is_task_v<Returned<F>>) {
       this->extras();
       this->special = true;

@@ -13,8 +13,7 @@ namespace cohort::internal {
 
 /// One call of execute_all. Each group has at most a window of the batch's tasks open at a time; the next is handed in
 /// when the oldest of them is done. So the batch does not overflow a queue by itself, and a slow group in it does not
-/// hold up the others. The first ones from outside need none of that: what finds a queue full waits at its door, and
-/// so few cannot hold up others there.
+/// hold up the others. The first ones, too few to fill any window, need none of that.
 template <class T>
 class Batch {
  public:
@@ -24,7 +23,23 @@ class Batch {
   std::vector<TaskResult<T>> run() {
     std::optional<std::stop_callback<Cancel>> cancel_rest;
     if (stop_.stop_possible()) cancel_rest.emplace(stop_, Cancel{*this});
-    const std::size_t unpaced = current_task() == nullptr ? std::min<std::size_t>(tasks_.size(), kLongestWindow) : 0;
+    try {
+      return submit_and_wait();
+    } catch (...) {
+      // Nothing that was begun here outlives the call.
+      for (const TaskHandle<T>& handle : handles_) {
+        if (!handle.valid()) continue;
+        const auto state = AwaitState::make(handle.record());
+        if (ExecutorAccess::await(*state, std::nullopt)) ExecutorAccess::block(*state);
+      }
+      throw;
+    }
+  }
+
+ private:
+  std::vector<TaskResult<T>> submit_and_wait() {
+    const std::size_t unpaced =
+        std::min<std::size_t>({tasks_.size(), kLongestWindow, ExecutorAccess::shortest_queue(executor_)});
     for (std::size_t i = 0; i < unpaced && !stop_.stop_requested(); i += ExecutorAccess::kMaxSubmittedAtOnce) {
       submit(i, std::min(unpaced - i, ExecutorAccess::kMaxSubmittedAtOnce));
     }
@@ -38,7 +53,6 @@ class Batch {
     return results;
   }
 
- private:
   static constexpr std::uint32_t kLongestWindow = 1024;
   // The batch's tasks of one group: those before `first_open` are done, those before `next` have been submitted.
   struct Lane {

@@ -14,6 +14,9 @@ namespace cohort::internal {
 struct ExecutorAccess {
   static void cancel(TaskRecord& record);
   static void follow(TaskRecord& record, TaskRecord& predecessor);
+  /// Cancels what came with a lease that has been closed.
+  static void close_group(Executor& executor, GroupLease& lease);
+  [[nodiscard]] static std::uint32_t shortest_queue(Executor& executor);
   /// Waits on this thread: through the current task's executor, so that it can park, else through that of the awaited.
   static std::unique_ptr<Error> await(AwaitState& state, std::optional<Time> until);
   /// As await, but blocks the thread where the current task cannot park any more.

@@ -1,15 +1,30 @@
 #pragma once
 
 #include <array>
+#include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <string_view>
 
 #include "cohort/base/internal/block_pool.h"
+#include "cohort/task/internal/group_lease.h"
 
 namespace cohort::internal {
 
-/// A group's key and a task's id, together in place up to 16 bytes.
+/// Which group a task is for: a key, or a lease with its key.
+struct GroupAddress {
+  template <class Key>
+    requires std::convertible_to<const Key&, std::string_view>
+  GroupAddress(const Key& group_key) : key(group_key) {}  // NOLINT(google-explicit-constructor): a key is one.
+  explicit GroupAddress(GroupLease& group_lease) : key(group_lease.key()), lease(&group_lease) {}
+
+  std::string_view key;
+  GroupLease* lease = nullptr;
+};
+
+/// A group's key and a task's id, together in place up to 16 bytes. A task with a lease refers to that for its key, and
+/// has its id in place up to 8 bytes.
 ///
 /// Each task carries its key, so that it can tell it when its group has long been evicted, without anything shared that
 /// every task would have to count.
@@ -21,16 +36,23 @@ class TaskLabel {
   static constexpr std::size_t kMaxIdBytes = 256;
 
   /// One byte more than is allowed is kept of what is too long.
-  TaskLabel(std::string_view key, std::string_view id);
+  TaskLabel(const GroupAddress& group, std::string_view id);
   TaskLabel(const TaskLabel&) = delete;
   TaskLabel& operator=(const TaskLabel&) = delete;
   ~TaskLabel() {
     if (!is_in_place()) free_block(bytes(), size());
+    if (leased_ != 0) lease()->unref();
   }
 
-  [[nodiscard]] std::string_view key() const { return {bytes(), key_size_}; }
-  [[nodiscard]] std::string_view id() const { return {bytes() + key_size_, id_size_}; }
+  [[nodiscard]] std::string_view key() const { 
+    return leased_ != 0 ? lease()->key() : std::string_view(bytes(), key_size_);
+  }
+  [[nodiscard]] std::string_view id() const { return {bytes() + own_key_size(), id_size_}; }
   [[nodiscard]] std::uint32_t key_hash() const { return key_hash_; }
+  /// Null: it came with a key.
+  [[nodiscard]] GroupLease* lease() const { return leased_ != 0 ? static_cast<GroupLease*>(pointer_at(0)) : nullptr; }
+  /// For another task of the same group, with the same right.
+  [[nodiscard]] GroupAddress address() const { return leased_ != 0 ? GroupAddress(*lease()) : GroupAddress(key()); }
 
   [[nodiscard]] static std::uint32_t hash(std::string_view key);
   /// As a == b; for short names quicker than memcmp.
@@ -42,13 +64,19 @@ class TaskLabel {
   }
 
  private:
-  [[nodiscard]] std::size_t size() const { return std::size_t{key_size_} + id_size_; }
-  [[nodiscard]] bool is_in_place() const { return size() <= in_place_.size(); }
+  // The texts that it holds itself begin behind the pointer to its lease, if it has one.
+  [[nodiscard]] std::size_t own_key_size() const { return leased_ != 0 ? 0 : key_size_; }
+  [[nodiscard]] std::size_t first() const { return leased_ != 0 ? sizeof(GroupLease*) : 0; }
+  [[nodiscard]] std::size_t size() const { return own_key_size() + id_size_; }
+  [[nodiscard]] bool is_in_place() const { return first() + size() <= in_place_.size(); }
   [[nodiscard]] char* bytes() const {
-    if (is_in_place()) return const_cast<char*>(in_place_.data());
-    char* elsewhere = nullptr;
-    std::memcpy(&elsewhere, in_place_.data(), sizeof(elsewhere));
-    return elsewhere;
+    if (is_in_place()) return const_cast<char*>(in_place_.data()) + first();
+    return static_cast<char*>(pointer_at(first()));
+  }
+  [[nodiscard]] void* pointer_at(std::size_t place) const {
+    void* pointer = nullptr;
+    std::memcpy(&pointer, in_place_.data() + place, sizeof(pointer));
+    return pointer;
   }
   static std::uint64_t word(const char* from) {
     std::uint64_t value = 0;
@@ -57,7 +85,8 @@ class TaskLabel {
   }
 
   std::uint16_t key_size_;
-  std::uint16_t id_size_;
+  std::uint16_t leased_ : 1;
+  std::uint16_t id_size_ : 15;
   std::uint32_t key_hash_;
   std::array<char, 16> in_place_;
 };

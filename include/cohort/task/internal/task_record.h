@@ -12,6 +12,7 @@
 #include "cohort/base/clock.h"
 #include "cohort/base/error.h"
 #include "cohort/base/internal/intrusive_list.h"
+#include "cohort/base/internal/ref.h"
 #include "cohort/base/timer.h"
 #include "cohort/task/internal/executor_home.h"
 #include "cohort/task/internal/task_label.h"
@@ -29,50 +30,6 @@ class TaskRecord;
 class Waiter;
 struct Group;
 struct Turn;
-
-/// A reference to something that counts its references.
-template <class T>
-class Ref {
- public:
-  Ref() = default;
-  explicit Ref(T& object) : object_(&object) { object_->ref(); }
-  Ref(const Ref& other) : object_(other.object_) {
-    if (object_ != nullptr) object_->ref();
-  }
-  Ref(Ref&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
-  Ref& operator=(const Ref& other) {
-    Ref copy(other);
-    std::swap(object_, copy.object_);
-    return *this;
-  }
-  Ref& operator=(Ref&& other) noexcept {
-    std::swap(object_, other.object_);
-    return *this;
-  }
-  ~Ref() { reset(); }
-
-  void reset() {
-    if (object_ != nullptr) std::exchange(object_, nullptr)->unref();
-  }
-
-  /// Gives the reference away, to one who adopts it.
-  [[nodiscard]] T* release() { return std::exchange(object_, nullptr); }
-
-  /// Takes over the reference that a new object is born with.
-  static Ref adopt(T* object) {
-    Ref result;
-    result.object_ = object;
-    return result;
-  }
-
-  [[nodiscard]] T* get() const { return object_; }
-  T& operator*() const { return *object_; }
-  T* operator->() const { return object_; }
-  explicit operator bool() const { return object_ != nullptr; }
-
- private:
-  T* object_ = nullptr;
-};
 
 using TaskRef = Ref<TaskRecord>;
 
@@ -134,7 +91,8 @@ struct TaskExtras {
 /// The fields under "the scheduler's" are guarded by the lock of the executor that the task was handed to.
 class TaskRecord : public ListLinks<TaskRecord> {
  public:
-  TaskRecord(std::string_view group_key, std::string_view task_id) : label_(group_key, task_id) {}
+  TaskRecord(const GroupAddress& group_address, std::string_view task_id)
+      : leased(group_address.lease != nullptr), label_(group_address, task_id) {}
   static void* operator new(std::size_t size) { return allocate_block(size); }
   static void operator delete(void* block, std::size_t size) { free_block(block, size); }
   static void* operator new(std::size_t size, std::align_val_t alignment) { return ::operator new(size, alignment); }
@@ -152,7 +110,15 @@ class TaskRecord : public ListLinks<TaskRecord> {
     }
   }
   /// A second reference for the executor that it is handed to; before anybody else knows it.
-  void add_executors_reference() { references_.store(2, std::memory_order_relaxed); }
+  void add_executors_reference() {
+    references_.store(2, std::memory_order_relaxed);
+    if (leased) label_.lease()->enter();
+  }
+  /// The executor is through with it.
+  void drop_executors_reference() {
+    if (leased) label_.lease()->leave(ended_at);
+    unref();
+  }
 
   [[nodiscard]] const TaskLabel& label() const { return label_; }
   [[nodiscard]] std::string task_id() const { return std::string(label_.id()); }
@@ -258,7 +224,8 @@ class TaskRecord : public ListLinks<TaskRecord> {
 
   std::uint8_t note = 0;         ///< The driver's, for the way through the inbox.
   bool special = false;          ///< It came with extras. Set before it is handed in, as is
-  bool timed = false;            ///< that it has a limit on its run time.
+  bool timed = false;            ///< that it has a limit on its run time,
+  const bool leased;             ///< and that it came with a token.
   bool claimed_by_body = false;  ///< The body's; the scheduler reads it after the body has ended.
 
  private:

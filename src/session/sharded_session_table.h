@@ -1,0 +1,740 @@
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "cohort/base/mutex.h"
+#include "cohort/base/timer.h"
+#include "cohort/session/internal/session_table.h"
+#include "cohort/task/executor.h"
+#include "session/split_table.h"
+
+namespace cohort::internal {
+
+/// A session: an Activity that its groups' leases share. All else is guarded by its shard's lock.
+struct SessionState final : Activity, Timer {
+  SessionState(const SessionId& session, std::uint32_t hash_of_id, Time now)
+      : Activity(now), id(session), hash_(hash_of_id) {}
+
+  [[nodiscard]] std::uint32_t hash() const { return hash_; }
+
+  void add(GroupEntry& group) {
+    group.place_ = static_cast<std::uint32_t>(groups.size());
+    groups.push_back(&group);
+  }
+  void drop(GroupEntry& group) {
+    groups[group.place_] = groups.back();
+    groups[group.place_]->place_ = group.place_;
+    groups.pop_back();
+  }
+
+  const SessionId id;
+  std::vector<GroupEntry*> groups;
+  GroupEntry* active = nullptr;
+  bool ended = false;  ///< Then it is only a mark; its last groups may still be on their way out.
+  std::uint32_t hash_;
+  SessionState* next_ = nullptr;  ///< In its bucket.
+};
+
+/// Production has no planted bugs. Tests of the tests plant one at a time.
+struct NoSessionFaults {
+  static constexpr bool kForgetIndex = false;  ///< remove() leaves the group in its session.
+  static constexpr bool kKeepActive = false;   ///< remove() leaves the active entry.
+  static constexpr bool kForgetMark = false;   ///< end() leaves no mark.
+};
+
+/// SessionTable in shards, by session.
+///
+/// **What is where.** A shard has a table of its sessions and one of their groups; a group's id holds its shard and its
+/// hash, so both a name and an id lead to it in one step. The tables own a reference to what is in them. A session has
+/// the list of its groups, a group its place there; link() and unlink() are the only ones who change any of it.
+///
+/// **Locks.** One per shard; nobody holds two, and nothing of a user's runs under one but the visitor of visit(). No
+/// hold is longer than it takes for kGroupsPerHold groups: a session that ends is marked first, which makes its groups
+/// invisible, and then they are taken out in steps, by the one who marked it.
+///
+/// **Time.** Each session has one timer: while it lives, for the moment at which it would have been idle too long as
+/// far as was known when it was armed, which is looked at again then; once it has ended, for the end of its mark. So
+/// activity costs no more than a store.
+template <class Faults = NoSessionFaults>
+class ShardedSessionTable final : public SessionTable {
+ public:
+  ShardedSessionTable(SessionOptions options, Function<void(Ended)> on_idle_end);
+  ~ShardedSessionTable() override;
+
+  Result<Ensured> ensure(const SessionId& session, const GroupName& name, MakeEntry make) override;
+  Result<Ref<GroupEntry>> find(const SessionId& session, const GroupName& name) override;
+  Result<Ref<GroupEntry>> find(const GroupId& id) override;
+  Result<void> visit(const GroupId& id, void (*call)(void*, GroupEntry&), void* context) override;
+  Result<Ref<GroupEntry>> remove(const GroupId& id) override;
+  Result<Ended> end(const SessionId& session, std::string_view reason) override;
+  Result<GroupId> active(const SessionId& session) override;
+  Result<void> set_active(const GroupId& id) override;
+  Result<std::vector<Ref<GroupEntry>>> groups_of(const SessionId& session) override;
+  Result<void> touch(const SessionId& session) override;
+  Counts counts() override;
+  std::optional<Time> sweep() override;
+  std::string check() override;
+
+ private:
+  static constexpr std::size_t kGroupsPerHold = 256;
+  static constexpr std::size_t kSessionsPerHold = 64;
+
+  struct alignas(64) Shard {
+    Mutex mutex;
+    SplitTable<GroupEntry> groups COHORT_GUARDED_BY(mutex);
+    SplitTable<SessionState> sessions COHORT_GUARDED_BY(mutex);
+    TimerQueue timers COHORT_GUARDED_BY(mutex);
+    std::uint64_t generation COHORT_GUARDED_BY(mutex) = 0;
+    std::size_t ended COHORT_GUARDED_BY(mutex) = 0;
+    std::atomic<Time::rep> due{Time::max().time_since_epoch().count()};  ///< As timers.next().
+  };
+  struct Place {
+    Shard& shard;
+    std::uint32_t number;
+    std::uint32_t session_hash;
+  };
+  // The lock of a shard, for one who is not inside visit().
+  class Hold;
+
+  [[nodiscard]] Place place_of(const SessionId& session);
+  [[nodiscard]] static std::uint32_t group_hash(std::uint32_t session_hash, const GroupName& name);
+  [[nodiscard]] static SessionState& session_of(const GroupEntry& entry) {
+    return static_cast<SessionState&>(*entry.activity());
+  }
+
+  static SessionState* find_session(Shard& shard, std::uint32_t hash, const SessionId& id)
+      COHORT_REQUIRES(shard.mutex);
+  static GroupEntry* find_group(Shard& shard, std::uint32_t hash, const SessionId& session, const GroupName& name)
+      COHORT_REQUIRES(shard.mutex);
+  static GroupEntry* find_group(Shard& shard, const GroupId& id) COHORT_REQUIRES(shard.mutex);
+  Result<SessionState*> living(Shard& shard, std::uint32_t hash, const SessionId& id) COHORT_REQUIRES(shard.mutex);
+
+  void link(Shard& shard, SessionState& session) COHORT_REQUIRES(shard.mutex);
+  void unlink(Shard& shard, SessionState& session) COHORT_REQUIRES(shard.mutex);
+  static void link(Shard& shard, GroupEntry& entry) COHORT_REQUIRES(shard.mutex);
+  static void unlink(Shard& shard, GroupEntry& entry) COHORT_REQUIRES(shard.mutex);
+  void mark(Shard& shard, SessionState& session, Time now) COHORT_REQUIRES(shard.mutex);
+  void arm(Shard& shard, SessionState& session, Time when) COHORT_REQUIRES(shard.mutex);
+  static void note_due(Shard& shard) COHORT_REQUIRES(shard.mutex);
+  [[nodiscard]] Time idle_at(const SessionState& session, Time now) const;
+
+  Ended take_out(Shard& shard, SessionState& session, std::string_view reason) COHORT_EXCLUDES(shard.mutex);
+  void sweep(Shard& shard, Time now) COHORT_EXCLUDES(shard.mutex);
+  void close(GroupEntry& entry);
+  void tell(const SessionEvent& event);
+  [[nodiscard]] std::optional<Time> next_due() const;
+  void run_sweeper();
+  void wake_sweeper(Time due);
+
+  Executor* const executor_;
+  Clock& clock_;
+  const Duration ttl_;
+  const Duration remember_ended_;
+  const std::size_t max_sessions_;
+  const std::size_t max_groups_;
+  Function<void(const SessionEvent&)> listener_;
+  Function<void(Ended)> on_idle_end_;
+  const std::uint32_t shard_count_;
+  std::unique_ptr<Shard[]> shards_;
+  std::atomic<std::size_t> session_count_{0};  // Ended ones included.
+  std::vector<Ref<GroupEntry>> kept_;          // Only planted bugs need it.
+
+  Mutex sweeper_mutex_;
+  CondVar sweeper_wake_;
+  Time sweeper_sleeps_until_ COHORT_GUARDED_BY(sweeper_mutex_) = Time::min();
+  std::atomic<Time::rep> sweeper_due_{Time::min().time_since_epoch().count()};  // A copy, to look at without the lock.
+  bool stopping_ COHORT_GUARDED_BY(sweeper_mutex_) = false;
+  std::thread sweeper_;
+};
+
+inline thread_local const void* visited_table = nullptr;
+
+template <class Faults>
+class COHORT_ANNOTATE(scoped_lockable) ShardedSessionTable<Faults>::Hold {
+ public:
+  Hold(const ShardedSessionTable& table, Shard& shard) COHORT_ACQUIRE(shard.mutex) : shard_(shard) {
+    COHORT_ASSERT(visited_table != &table, "the callable of with_group must not call the registry");
+    shard_.mutex.lock();
+  }
+  ~Hold() COHORT_RELEASE() { shard_.mutex.unlock(); }
+  Hold(const Hold&) = delete;
+  Hold& operator=(const Hold&) = delete;
+
+ private:
+  Shard& shard_;
+};
+
+template <class Faults>
+ShardedSessionTable<Faults>::ShardedSessionTable(SessionOptions options, Function<void(Ended)> on_idle_end)
+    : executor_(options.executor),
+      clock_(options.clock != nullptr    ? *options.clock
+             : options.executor != nullptr ? options.executor->clock()
+                                           : system_clock()),
+      ttl_(std::max(options.ttl, Duration::zero())),
+      remember_ended_(std::max(options.remember_ended, Duration::zero())),
+      max_sessions_(std::max<std::size_t>(options.max_sessions, 1)),
+      max_groups_(std::max<std::size_t>(options.max_groups_per_session, 1)),
+      listener_(std::move(options.listener)),
+      on_idle_end_(std::move(on_idle_end)),
+      shard_count_(std::bit_ceil(std::clamp(options.shards, 1U, 4096U))),
+      shards_(std::make_unique<Shard[]>(shard_count_)) {
+  if (options.sweeps_itself) sweeper_ = std::thread([this] { run_sweeper(); });
+}
+
+template <class Faults>
+ShardedSessionTable<Faults>::~ShardedSessionTable() {
+  {
+    MutexLock lock(sweeper_mutex_);
+    stopping_ = true;
+    sweeper_wake_.notify_all();
+  }
+  if (sweeper_.joinable()) sweeper_.join();
+  for (std::uint32_t i = 0; i < shard_count_; ++i) {
+    Shard& shard = shards_[i];
+    std::vector<GroupEntry*> groups;
+    std::vector<SessionState*> sessions;
+    {
+      Hold hold(*this, shard);
+      shard.groups.for_each([&](GroupEntry& entry) { groups.push_back(&entry); });
+      shard.sessions.for_each([&](SessionState& session) COHORT_REQUIRES(shard.mutex) {
+        shard.timers.disarm(session);
+        sessions.push_back(&session);
+      });
+    }
+    for (GroupEntry* entry : groups) {
+      close(*entry);
+      entry->unref();
+    }
+    for (SessionState* session : sessions) session->unref();
+  }
+}
+
+// ---- where things are
+
+template <class Faults>
+auto ShardedSessionTable<Faults>::place_of(const SessionId& session) -> Place {
+  const std::uint32_t hash = TaskLabel::hash(session.str());
+  const std::uint32_t number = (hash >> 16) & (shard_count_ - 1);  // The tables in a shard use the lower bits.
+  return {shards_[number], number, hash};
+}
+
+template <class Faults>
+std::uint32_t ShardedSessionTable<Faults>::group_hash(std::uint32_t session_hash, const GroupName& name) {
+  const std::uint64_t both = (std::uint64_t{session_hash} << 32 | TaskLabel::hash(name.str())) * 0x9E37'79B9'7F4A'7C15ULL;
+  return static_cast<std::uint32_t>(both >> 32);
+}
+
+template <class Faults>
+SessionState* ShardedSessionTable<Faults>::find_session(Shard& shard, std::uint32_t hash, const SessionId& id) {
+  return shard.sessions.find(hash, [&](const SessionState& session) { return session.id == id; });
+}
+
+// The groups of an ended session are not there any more, even if they have not been taken out yet.
+template <class Faults>
+GroupEntry* ShardedSessionTable<Faults>::find_group(Shard& shard, std::uint32_t hash, const SessionId& session,
+                                                    const GroupName& name) {
+  return shard.groups.find(hash, [&](const GroupEntry& entry) {
+    return entry.name() == name.str() && session_of(entry).id == session && !session_of(entry).ended;
+  });
+}
+
+template <class Faults>
+GroupEntry* ShardedSessionTable<Faults>::find_group(Shard& shard, const GroupId& id) {
+  return shard.groups.find(
+      id.hash, [&](const GroupEntry& entry) { return entry.id() == id && !session_of(entry).ended; });
+}
+
+// ---- errors
+
+inline Error session_ended(const SessionId& id) {
+  return {ErrorCode::kEnded, "session '" + id.str() + "' has ended", {}};
+}
+inline Error no_such_session(const SessionId& id) {
+  return {ErrorCode::kNotFound, "there is no session '" + id.str() + "'", {}};
+}
+inline Error no_such_group(const GroupId& id) {
+  return {ErrorCode::kNotFound, "there is no group " + id.str() + " any more: it was removed, or its session ended", {}};
+}
+
+template <class Faults>
+Result<SessionState*> ShardedSessionTable<Faults>::living(Shard& shard, std::uint32_t hash, const SessionId& id) {
+  SessionState* session = find_session(shard, hash, id);
+  if (session == nullptr) return no_such_session(id);
+  if (session->ended) return session_ended(id);
+  return session;
+}
+
+// ---- the only ones who change what is where
+
+template <class Faults>
+void ShardedSessionTable<Faults>::link(Shard& shard, SessionState& session) {
+  session.ref();
+  shard.sessions.insert(session);
+  session_count_.fetch_add(1, std::memory_order_relaxed);
+}
+
+template <class Faults>
+void ShardedSessionTable<Faults>::unlink(Shard& shard, SessionState& session) {
+  shard.timers.disarm(session);
+  note_due(shard);
+  shard.sessions.erase(session);
+  if (session.ended) --shard.ended;
+  session_count_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+template <class Faults>
+void ShardedSessionTable<Faults>::link(Shard& shard, GroupEntry& entry) {
+  entry.ref();
+  session_of(entry).add(entry);
+  shard.groups.insert(entry);
+}
+
+template <class Faults>
+void ShardedSessionTable<Faults>::unlink(Shard& shard, GroupEntry& entry) {
+  SessionState& session = session_of(entry);
+  shard.groups.erase(entry);
+  if (!Faults::kForgetIndex) session.drop(entry);
+  if (session.active == &entry && !Faults::kKeepActive) session.active = nullptr;
+}
+
+template <class Faults>
+void ShardedSessionTable<Faults>::mark(Shard& shard, SessionState& session, Time now) {
+  session.ended = true;
+  session.active = nullptr;
+  ++shard.ended;
+  arm(shard, session, saturating_add(now, remember_ended_));
+}
+
+template <class Faults>
+void ShardedSessionTable<Faults>::arm(Shard& shard, SessionState& session, Time when) {
+  shard.timers.arm(session, when);
+  note_due(shard);
+}
+
+template <class Faults>
+void ShardedSessionTable<Faults>::note_due(Shard& shard) {
+  const Time::rep due = shard.timers.next().value_or(Time::max()).time_since_epoch().count();
+  if (due != shard.due.load(std::memory_order_relaxed)) shard.due.store(due, std::memory_order_seq_cst);
+}
+
+template <class Faults>
+Time ShardedSessionTable<Faults>::idle_at(const SessionState& session, Time now) const {
+  return ttl_ == Duration::zero() ? Time::max() : saturating_add(session.last(now), ttl_);
+}
+
+// ---- operations
+
+template <class Faults>
+auto ShardedSessionTable<Faults>::ensure(const SessionId& session, const GroupName& name, MakeEntry make)
+    -> Result<Ensured> {
+  const auto [shard, number, session_hash] = place_of(session);
+  const std::uint32_t hash = group_hash(session_hash, name);
+  const Time now = clock_.now();
+  Ref<SessionState> owner;
+  {
+    Hold hold(*this, shard);
+    if (GroupEntry* entry = find_group(shard, hash, session, name)) {
+      session_of(*entry).touch(now);
+      return Ensured{entry->id(), Ref<GroupEntry>(*entry), false};
+    }
+    if (SessionState* known = find_session(shard, session_hash, session)) {
+      if (known->ended) return session_ended(session);
+      owner = Ref<SessionState>(*known);
+    }
+  }
+
+  if (!owner) owner = Ref<SessionState>::adopt(new SessionState(session, session_hash, now));
+  Ref<GroupEntry> fresh;
+  Time due = Time::max();
+  for (;;) {
+    fresh = make(executor_key(session, name), Ref<Activity>(*owner), name.str().size());
+    Hold hold(*this, shard);
+    if (GroupEntry* entry = find_group(shard, hash, session, name)) {
+      session_of(*entry).touch(now);
+      return Ensured{entry->id(), Ref<GroupEntry>(*entry), false};
+    }
+    SessionState* known = find_session(shard, session_hash, session);
+    if (known != nullptr && known->ended) return session_ended(session);
+    if (known != nullptr ? known != owner.get() : owner->ended) {
+      // It began meanwhile, or anew: the entry belongs to the wrong one.
+      owner = known != nullptr ? Ref<SessionState>(*known)
+                               : Ref<SessionState>::adopt(new SessionState(session, session_hash, now));
+      continue;
+    }
+    if (owner->groups.size() >= max_groups_) {
+      return Error{ErrorCode::kRejected,
+                   "session '" + session.str() + "' has " + std::to_string(max_groups_) + " groups, which is the limit",
+                   {}};
+    }
+    if (known == nullptr) {
+      if (session_count_.load(std::memory_order_relaxed) >= max_sessions_) {
+        return Error{ErrorCode::kRejected,
+                     "there are " + std::to_string(max_sessions_) + " sessions, which is the limit",
+                     {}};
+      }
+      link(shard, *owner);
+      due = idle_at(*owner, now);
+      if (due != Time::max()) arm(shard, *owner, due);
+    }
+    owner->touch(now);
+    fresh->id_ = {number, hash, ++shard.generation};
+    link(shard, *fresh);
+    break;
+  }
+  wake_sweeper(due);
+  const GroupId id = fresh->id();
+  tell({.kind = SessionEvent::Kind::kGroupCreated, .session = session.str(), .group = name.str(), .id = id});
+  return Ensured{id, std::move(fresh), true};
+}
+
+template <class Faults>
+Result<Ref<GroupEntry>> ShardedSessionTable<Faults>::find(const SessionId& session, const GroupName& name) {
+  const auto [shard, number, session_hash] = place_of(session);
+  const Time now = clock_.now();
+  Hold hold(*this, shard);
+  if (GroupEntry* entry = find_group(shard, group_hash(session_hash, name), session, name)) {
+    session_of(*entry).touch(now);
+    return Ref<GroupEntry>(*entry);
+  }
+  if (auto known = living(shard, session_hash, session); !known) return known.error();
+  return Error{ErrorCode::kNotFound, "session '" + session.str() + "' has no group '" + name.str() + "'", {}};
+}
+
+template <class Faults>
+Result<Ref<GroupEntry>> ShardedSessionTable<Faults>::find(const GroupId& id) {
+  if (id.shard >= shard_count_) return no_such_group(id);
+  Shard& shard = shards_[id.shard];
+  const Time now = clock_.now();
+  Hold hold(*this, shard);
+  GroupEntry* entry = find_group(shard, id);
+  if (entry == nullptr) return no_such_group(id);
+  session_of(*entry).touch(now);
+  return Ref<GroupEntry>(*entry);
+}
+
+template <class Faults>
+Result<void> ShardedSessionTable<Faults>::visit(const GroupId& id, void (*call)(void*, GroupEntry&), void* context) {
+  if (id.shard >= shard_count_) return no_such_group(id);
+  Shard& shard = shards_[id.shard];
+  const Time now = clock_.now();
+  Hold hold(*this, shard);
+  GroupEntry* entry = find_group(shard, id);
+  if (entry == nullptr) return no_such_group(id);
+  session_of(*entry).touch(now);
+  struct Inside {
+    explicit Inside(const void* table) : outer(std::exchange(visited_table, table)) {}
+    ~Inside() { visited_table = outer; }
+    const void* outer;
+  } inside(this);
+  call(context, *entry);
+  return {};
+}
+
+template <class Faults>
+Result<Ref<GroupEntry>> ShardedSessionTable<Faults>::remove(const GroupId& id) {
+  if (id.shard >= shard_count_) return no_such_group(id);
+  Shard& shard = shards_[id.shard];
+  Ref<GroupEntry> removed;
+  Ref<SessionState> forgotten;
+  std::string session;
+  {
+    Hold hold(*this, shard);
+    GroupEntry* entry = find_group(shard, id);
+    if (entry == nullptr) return no_such_group(id);
+    SessionState& owner = session_of(*entry);
+    session = owner.id.str();
+    unlink(shard, *entry);
+    removed = Ref<GroupEntry>::adopt(entry);
+    if (owner.groups.empty()) {
+      unlink(shard, owner);
+      forgotten = Ref<SessionState>::adopt(&owner);
+    }
+  }
+  if constexpr (Faults::kForgetIndex || Faults::kKeepActive) kept_.push_back(removed);
+  close(*removed);
+  tell({.kind = SessionEvent::Kind::kGroupRemoved, .session = session, .group = removed->name(), .id = id});
+  return removed;
+}
+
+template <class Faults>
+Result<Ended> ShardedSessionTable<Faults>::end(const SessionId& session, std::string_view reason) {
+  const auto [shard, number, session_hash] = place_of(session);
+  const Time now = clock_.now();
+  Ref<SessionState> owner;
+  for (;;) {
+    Hold hold(*this, shard);
+    if (SessionState* known = find_session(shard, session_hash, session)) {
+      if (known->ended) return session_ended(session);
+      owner = Ref<SessionState>(*known);
+    } else if (!owner) {
+      owner = Ref<SessionState>::adopt(new SessionState(session, session_hash, now));
+      continue;
+    } else if (session_count_.load(std::memory_order_relaxed) >= max_sessions_) {
+      return Error{ErrorCode::kRejected,
+                   "there are " + std::to_string(max_sessions_) + " sessions, which is the limit; none can be marked",
+                   {}};
+    } else {
+      link(shard, *owner);
+    }
+    mark(shard, *owner, now);
+    break;
+  }
+  wake_sweeper(saturating_add(now, remember_ended_));
+  return take_out(shard, *owner, reason);
+}
+
+// For the one who has marked it, and holds a reference.
+template <class Faults>
+Ended ShardedSessionTable<Faults>::take_out(Shard& shard, SessionState& session, std::string_view reason) {
+  Ended ended{session.id.str(), std::string(reason), {}};
+  for (bool more = true; more;) {
+    Hold hold(*this, shard);
+    const std::size_t count = std::min(session.groups.size(), kGroupsPerHold);
+    const auto last = session.groups.end();
+    std::for_each(last - static_cast<std::ptrdiff_t>(count), last, [&](const GroupEntry* entry) COHORT_REQUIRES(shard.mutex) {
+      __builtin_prefetch(entry, 1);
+      __builtin_prefetch(reinterpret_cast<const char*>(entry) + 64, 1);
+    });
+    for (std::size_t i = 0; i < count; ++i) {
+      GroupEntry* entry = session.groups.back();
+      if (count - i > 1) shard.groups.prefetch(session.groups[session.groups.size() - 2]->hash());
+      shard.groups.erase(*entry);
+      session.groups.pop_back();
+      ended.groups.push_back(Ref<GroupEntry>::adopt(entry));
+    }
+    more = !session.groups.empty();
+    if (!more && Faults::kForgetMark && find_session(shard, session.hash(), session.id) == &session) {
+      unlink(shard, session);
+      session.unref();
+    }
+  }
+  std::ranges::sort(ended.groups, {}, [](const Ref<GroupEntry>& entry) { return entry->id().generation; });
+  for (const Ref<GroupEntry>& entry : ended.groups) close(*entry);
+  tell({.kind = SessionEvent::Kind::kSessionEnded,
+        .session = ended.session,
+        .group = {},
+        .id = {},
+        .reason = ended.reason,
+        .groups = ended.groups.size()});
+  return ended;
+}
+
+template <class Faults>
+Result<GroupId> ShardedSessionTable<Faults>::active(const SessionId& session) {
+  const auto [shard, number, session_hash] = place_of(session);
+  Hold hold(*this, shard);
+  auto known = living(shard, session_hash, session);
+  if (!known) return known.error();
+  if ((*known)->active == nullptr) {
+    return Error{ErrorCode::kNotFound, "session '" + session.str() + "' has no active group", {}};
+  }
+  return (*known)->active->id();
+}
+
+template <class Faults>
+Result<void> ShardedSessionTable<Faults>::set_active(const GroupId& id) {
+  if (id.shard >= shard_count_) return no_such_group(id);
+  Shard& shard = shards_[id.shard];
+  const Time now = clock_.now();
+  Hold hold(*this, shard);
+  GroupEntry* entry = find_group(shard, id);
+  if (entry == nullptr) return no_such_group(id);
+  session_of(*entry).active = entry;
+  session_of(*entry).touch(now);
+  return {};
+}
+
+template <class Faults>
+Result<std::vector<Ref<GroupEntry>>> ShardedSessionTable<Faults>::groups_of(const SessionId& session) {
+  const auto [shard, number, session_hash] = place_of(session);
+  std::vector<Ref<GroupEntry>> groups;
+  {
+    Hold hold(*this, shard);
+    auto known = living(shard, session_hash, session);
+    if (!known) return known.error();
+    groups.reserve((*known)->groups.size());
+    for (GroupEntry* entry : (*known)->groups) groups.emplace_back(*entry);
+  }
+  std::ranges::sort(groups, {}, [](const Ref<GroupEntry>& entry) { return entry->id().generation; });
+  return groups;
+}
+
+template <class Faults>
+Result<void> ShardedSessionTable<Faults>::touch(const SessionId& session) {
+  const auto [shard, number, session_hash] = place_of(session);
+  const Time now = clock_.now();
+  Hold hold(*this, shard);
+  auto known = living(shard, session_hash, session);
+  if (!known) return known.error();
+  (*known)->touch(now);
+  return {};
+}
+
+template <class Faults>
+auto ShardedSessionTable<Faults>::counts() -> Counts {
+  Counts counts;
+  for (std::uint32_t i = 0; i < shard_count_; ++i) {
+    Shard& shard = shards_[i];
+    Hold hold(*this, shard);
+    counts.groups += shard.groups.size();
+    counts.ended += shard.ended;
+    counts.sessions += shard.sessions.size() - shard.ended;
+  }
+  return counts;
+}
+
+// ---- what happens outside the locks
+
+template <class Faults>
+void ShardedSessionTable<Faults>::close(GroupEntry& entry) {
+  if (entry.close() && executor_ != nullptr) ExecutorAccess::close_group(*executor_, entry);
+}
+
+template <class Faults>
+void ShardedSessionTable<Faults>::tell(const SessionEvent& event) {
+  if (!listener_) return;
+  try {
+    listener_(event);
+  } catch (...) {
+    // The documented meaning of a listener that throws.
+  }
+}
+
+// ---- time
+
+template <class Faults>
+std::optional<Time> ShardedSessionTable<Faults>::sweep() {
+  const Time now = clock_.now();
+  for (std::uint32_t i = 0; i < shard_count_; ++i) {
+    if (shards_[i].due.load(std::memory_order_seq_cst) <= now.time_since_epoch().count()) sweep(shards_[i], now);
+  }
+  return next_due();
+}
+
+template <class Faults>
+void ShardedSessionTable<Faults>::sweep(Shard& shard, Time now) {
+  for (bool more = true; more;) {
+    std::vector<Ref<SessionState>> idle;
+    std::vector<Ref<SessionState>> forgotten;
+    {
+      Hold hold(*this, shard);
+      std::size_t looked_at = 0;
+      Timer* due = nullptr;
+      while (looked_at++ < kSessionsPerHold && (due = shard.timers.pop_due(now)) != nullptr) {
+        SessionState& session = static_cast<SessionState&>(*due);
+        if (session.ended) {
+          unlink(shard, session);
+          forgotten.push_back(Ref<SessionState>::adopt(&session));
+        } else if (const Time idle_from = idle_at(session, now); idle_from > now) {
+          arm(shard, session, idle_from);
+        } else {
+          idle.emplace_back(session);
+          mark(shard, session, now);
+        }
+      }
+      note_due(shard);
+      more = due != nullptr;
+    }
+    for (const Ref<SessionState>& session : idle) {
+      Ended ended = take_out(shard, *session, "idle");
+      try {
+        on_idle_end_(std::move(ended));
+      } catch (...) {
+        // The documented meaning of a callback that throws.
+      }
+    }
+  }
+}
+
+template <class Faults>
+std::optional<Time> ShardedSessionTable<Faults>::next_due() const {
+  Time::rep next = Time::max().time_since_epoch().count();
+  for (std::uint32_t i = 0; i < shard_count_; ++i) {
+    next = std::min(next, shards_[i].due.load(std::memory_order_seq_cst));
+  }
+  if (next == Time::max().time_since_epoch().count()) return std::nullopt;
+  return Time(Duration(next));
+}
+
+// Whoever arms a timer stores the shard's `due` and then looks at sweeper_due_; the sweeper stores that and then looks
+// at every `due`. All of it is sequentially consistent, so one of them sees the other.
+template <class Faults>
+void ShardedSessionTable<Faults>::wake_sweeper(Time due) {
+  if (due.time_since_epoch().count() >= sweeper_due_.load(std::memory_order_seq_cst)) return;
+  MutexLock lock(sweeper_mutex_);
+  sweeper_due_.store(Time::min().time_since_epoch().count(), std::memory_order_seq_cst);
+  sweeper_wake_.notify_all();
+}
+
+template <class Faults>
+void ShardedSessionTable<Faults>::run_sweeper() {
+  const auto count_of = [](Time time) { return time.time_since_epoch().count(); };
+  MutexLock lock(sweeper_mutex_);
+  while (!stopping_) {
+    lock.unlock();
+    static_cast<void>(sweep());
+    lock.lock();
+    const Time until = next_due().value_or(Time::max());
+    sweeper_due_.store(count_of(until), std::memory_order_seq_cst);
+    while (!stopping_ && sweeper_due_.load(std::memory_order_relaxed) == count_of(until) &&
+           next_due().value_or(Time::max()) >= until) {
+      const Time now = clock_.now();
+      if (now >= until) break;
+      if (until == Time::max()) {
+        sweeper_wake_.wait(sweeper_mutex_);
+      } else {
+        sweeper_wake_.wait_until(sweeper_mutex_, std::chrono::steady_clock::now() + (until - now));
+      }
+    }
+    sweeper_due_.store(count_of(Time::min()), std::memory_order_seq_cst);
+  }
+}
+
+// ---- for tests
+
+template <class Faults>
+std::string ShardedSessionTable<Faults>::check() {
+  std::size_t sessions = 0;
+  for (std::uint32_t number = 0; number < shard_count_; ++number) {
+    Shard& shard = shards_[number];
+    Hold hold(*this, shard);
+    std::string broken;
+    std::size_t listed = 0;
+    std::size_t ended = 0;
+    sessions += shard.sessions.size();
+    shard.sessions.for_each([&](const SessionState& session) {
+      const std::string name = "session '" + session.id.str() + "' ";
+      ended += session.ended ? 1 : 0;
+      listed += session.groups.size();
+      if (!session.ended && session.groups.empty()) broken = name + "lives without a group";
+      if (session.ended && session.active != nullptr) broken = name + "has ended with an active group";
+      if (session.ended && !session.armed()) broken = name + "has ended for ever";
+      bool has_active = session.active == nullptr;
+      for (std::size_t i = 0; i < session.groups.size(); ++i) {
+        const GroupEntry& entry = *session.groups[i];
+        has_active = has_active || session.active == &entry;
+        if (&session_of(entry) != &session || entry.place_ != i) broken = name + "lists a group that is not its own";
+        if (entry.id().shard != number) broken = name + "lists a group of another shard";
+        const GroupEntry* found = shard.groups.find(entry.hash(), [&](const GroupEntry& each) { return &each == &entry; });
+        if (found == nullptr) broken = name + "lists a group that is not in the table";
+      }
+      if (!has_active) broken = name + "has an active group that is not listed";
+    });
+    if (!broken.empty()) return broken;
+    // Those of a session whose mark has expired while they were taken out are listed nowhere; there are none at rest.
+    if (listed != shard.groups.size()) return "the sessions list " + std::to_string(listed) + " groups, the table has " + std::to_string(shard.groups.size());
+    if (ended != shard.ended) return "the marks are miscounted";
+  }
+  if (sessions != session_count_.load()) return "the sessions are miscounted";
+  return "";
+}
+
+}  // namespace cohort::internal
