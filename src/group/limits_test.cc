@@ -345,7 +345,7 @@ TEST_F(LimitsTest, ABatchDoesNotLetItsOwnTasksWaitTooLong) {
 }
 
 TEST_F(LimitsTest, ABatchLeavesPlacesToOthers) {
-  make_world({.groups = {{"g", {.max_concurrency = 4, .max_waiting = 16}}}, .threads = 4});
+  make_world({.groups = {{"g", {.max_concurrency = 4, .max_waiting = 16}}}, .threads = 6});
   std::vector<GroupTask<int>> tasks;
   for (int i = 0; i < 300; ++i) {
     tasks.emplace_back("g", std::to_string(i), [&] {
