@@ -363,7 +363,8 @@ TEST_F(LimitsTest, ABatchLeavesPlacesToOthers) {
   });
   EXPECT_EQ(executor().execute_all(tasks).size(), 300U);
   static_cast<void>(outsider.await());
-  const auto rejected = std::ranges::count(others, TaskStatus::kRejected, [](const auto& other) { return other.await().status; });
+  const auto rejected =
+      std::ranges::count(others, TaskStatus::kRejected, [](const auto& other) { return other.await().status; });
   EXPECT_LT(rejected, 10) << "only at a moment at which none of the batch runs";
 }
 

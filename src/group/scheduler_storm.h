@@ -205,8 +205,7 @@ class Storm {
       const Ref<StormTask> task = make_task(some_group());
       task->where = Where::kWaiting;
       task->submitted_at = now_;
-      arrivals.push_back(
-          {task.get(), Scheduler<Faults>::Origin::kOutside, Scheduler<Faults>::FullQueue::kAsGroupSays});
+      arrivals.push_back({task.get(), Scheduler<Faults>::Origin::kOutside, Scheduler<Faults>::FullQueue::kAsGroupSays});
     }
     return arrivals;
   }
@@ -585,7 +584,7 @@ class Storm {
   Time start_ = Time(std::chrono::hours(1));
   Time now_ = start_;
   std::uint32_t workers_count_ = 1;
-  double plain_ = 0;  ///< How many tasks use nothing special.
+  double plain_ = 0;                 ///< How many tasks use nothing special.
   bool calm_ = false;                ///< Nobody but submitters and those who cancel.
   std::uint32_t longest_us_ = 3000;  ///< How long a body keeps its thread at most.
   std::uint32_t global_limit_ = kUnlimited;

@@ -83,9 +83,8 @@ void Scheduler<Faults>::take_in(TaskRecord& record, Origin origin, FullQueue ful
 template <class Faults>
 [[gnu::always_inline]] inline bool Scheduler<Faults>::is_plain_arrival(const TaskRecord& record,
                                                                        const Group& group) const {
-  return group.plain && !record.special && !closed_ && !(record.leased && record.label().lease()->is_closed()) &&
-         record.label().id().size() <= TaskLabel::kMaxIdBytes &&
-         group.waiting < group.limits->max_waiting;
+  return group.plain && !record.special && !closed_ && !(record.leased && record.label().own_lease().is_closed()) &&
+         record.label().id().size() <= TaskLabel::kMaxIdBytes && group.waiting < group.limits->max_waiting;
 }
 
 template <class Faults>
@@ -124,7 +123,7 @@ bool Scheduler<Faults>::refuse(TaskRecord& record, Origin origin) {
     error.message = "the group key is longer than " + std::to_string(TaskLabel::kMaxKeyBytes) + " bytes";
   } else if (label.id().size() > TaskLabel::kMaxIdBytes) {
     error.message = "the task id is longer than " + std::to_string(TaskLabel::kMaxIdBytes) + " bytes";
-  } else if (record.leased && label.lease()->is_closed()) {
+  } else if (record.leased && label.own_lease().is_closed()) {
     error = {ErrorCode::kEnded, "the token for group '" + std::string(label.key()) + "' has been closed", {}};
   } else if (ended_ || (closed_ && origin == Origin::kOutside)) {
     error = {ErrorCode::kEnded, "the executor has been shut down and takes no new work", {}};

@@ -314,7 +314,8 @@ TEST_F(SchedulerTest, WhatArrivesWithAWorkerAndCanRunGoesStraightIntoItsTurn) {
   while (scheduler->take(turn, now)) run(turn);  // Now they are known to be short.
 
   ASSERT_TRUE(scheduler->take(turn, arrive({{"a", "a1"}, {"b", "b1"}, {"a", "a2"}, {"new", "n1"}, {"c", "c1"}}), now));
-  EXPECT_EQ(in_turn(), "a1 b1 ") << "a2 waits for its group's permit; c1 is not before n1, which comes as any new group";
+  EXPECT_EQ(in_turn(), "a1 b1 ")
+      << "a2 waits for its group's permit; c1 is not before n1, which comes as any new group";
   EXPECT_EQ(scheduler->group_stats("a", now)->waiting, 1U);
   run(turn);
   ASSERT_TRUE(scheduler->take(turn, arrive({{"a", "a3"}}), now));

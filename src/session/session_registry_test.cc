@@ -34,9 +34,8 @@ class SessionRegistryTest : public ::testing::Test {
   Registry& make(SessionOptions options = {}) {
     options.executor = &world.executor;
     options.sweeps_itself = false;
-    registry = std::make_unique<Registry>(std::move(options), [this](EndedSession<std::string> ended) {
-      ended_by_itself.push_back(std::move(ended));
-    });
+    registry = std::make_unique<Registry>(
+        std::move(options), [this](EndedSession<std::string> ended) { ended_by_itself.push_back(std::move(ended)); });
     return *registry;
   }
   GroupId group(std::string_view of, std::string_view called) {
@@ -107,8 +106,7 @@ TEST_F(SessionRegistryTest, AGroupThatIsMadeAgainIsAnother) {
 
 TEST_F(SessionRegistryTest, PayloadsMayBeMoveOnlyAndNotDefaultConstructible) {
   SessionRegistry<std::unique_ptr<int>> registry_of_pointers({.sweeps_itself = false});
-  auto made =
-      registry_of_pointers.ensure_group(session("s"), name("g"), [] { return std::make_unique<int>(7); });
+  auto made = registry_of_pointers.ensure_group(session("s"), name("g"), [] { return std::make_unique<int>(7); });
   auto ended = registry_of_pointers.end_session(session("s"), "done");
   ASSERT_EQ(ended->groups.size(), 1U);
   EXPECT_EQ(*ended->groups[0].payload, 7);
@@ -371,7 +369,7 @@ TEST_F(SessionRegistryTest, WhatIsLateHitsNoGroupThatWasMadeAgain) {
   EXPECT_EQ(fresh.token.key(), old.token.key());
   const auto waiting = world.executor.submit(fresh.token, "new", [] { return 1; });
 
-  world.executor.close_group(old.token);  // A late shutdown,
+  world.executor.close_group(old.token);                                                 // A late shutdown,
   const auto late = world.executor.submit(old.token, "late", [] { return 2; }).await();  // a late submit,
   EXPECT_EQ(late.status, TaskStatus::kRejected);
   const auto followed = running.then([] { return 3; }).await();  // and a late follower.
@@ -384,7 +382,8 @@ TEST_F(SessionRegistryTest, BatchesGoThroughTokensToo) {
   make();
   const auto made = registry->ensure_group(session("s"), name("g")).value();
   std::vector<GroupTask<int>> tasks;
-  for (int i = 0; i < 3; ++i) tasks.emplace_back(made.token, "task-with-a-long-id-" + std::to_string(i), [i] { return i; });
+  for (int i = 0; i < 3; ++i)
+    tasks.emplace_back(made.token, "task-with-a-long-id-" + std::to_string(i), [i] { return i; });
   const auto results = world.executor.execute_all(tasks);
   EXPECT_EQ(results[2].value, 2);
   EXPECT_EQ(results[2].group, "s/g");

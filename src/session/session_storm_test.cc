@@ -92,20 +92,15 @@ class History {
     // Sometimes something else happens between the two looks.
     if (random_.chance(0.2)) {
       switch (random_.below(3)) {
-        case 0:
-          during_make_ = [this, of] { end(of); };
-          break;
-        case 1:
-          during_make_ = [this, of, called] { ensure(of, called); };
-          break;
-        default:
-          during_make_ = [this] { remove(); };
-          break;
+        case 0: during_make_ = [this, of] { end(of); }; break;
+        case 1: during_make_ = [this, of, called] { ensure(of, called); }; break;
+        default: during_make_ = [this] { remove(); }; break;
       }
     }
-    const auto ensured = table_.ensure(
-        session(of), name(called),
-        [this](std::string_view key, Ref<Activity> owner, std::size_t size) { return make(key, std::move(owner), size); });
+    const auto ensured =
+        table_.ensure(session(of), name(called), [this](std::string_view key, Ref<Activity> owner, std::size_t size) {
+          return make(key, std::move(owner), size);
+        });
     during_make_ = nullptr;
     Model& model = models_[of];
     const bool there = model.groups.contains(called);
@@ -130,7 +125,8 @@ class History {
     const GroupId id = some_id();
     const auto removed = table_.remove(id);
     auto [model, called] = owner_of(id);
-    if (model == nullptr) return expect(!removed && removed.error().code == ErrorCode::kNotFound, "a ghost was removed");
+    if (model == nullptr)
+      return expect(!removed && removed.error().code == ErrorCode::kNotFound, "a ghost was removed");
     expect(removed && (*removed)->id() == id && (*removed)->name() == name(called).str(), "another group was removed");
     expect(removed && (*removed)->is_closed(), "a removed group's token is open");
     model->groups.erase(called);
@@ -205,7 +201,8 @@ class History {
       if (model.ended || ttl_ == 0ms) continue;
       expect(clock_.now() - model.last < ttl_, "an idle session did not end");
     }
-    std::erase_if(models_, [&](const auto& each) { return each.second.ended && each.second.forget_at <= clock_.now(); });
+    std::erase_if(models_,
+                  [&](const auto& each) { return each.second.ended && each.second.forget_at <= clock_.now(); });
   }
 
   // Everything that can be asked, against the model.

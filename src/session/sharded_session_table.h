@@ -5,11 +5,13 @@
 #include <bit>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "cohort/base/internal/intrusive_list.h"
 #include "cohort/base/mutex.h"
 #include "cohort/base/timer.h"
 #include "cohort/session/internal/session_table.h"
@@ -19,9 +21,9 @@
 namespace cohort::internal {
 
 /// A session: an Activity that its groups' leases share. All else is guarded by its shard's lock.
-struct SessionState final : Activity, Timer {
+struct SessionState final : Activity, Timer, ListLinks<SessionState> {
   SessionState(const SessionId& session, std::uint32_t hash_of_id, Time now)
-      : Activity(now), id(session), hash_(hash_of_id) {}
+      : Activity(now), hash_(hash_of_id), id(session) {}
 
   [[nodiscard]] std::uint32_t hash() const { return hash_; }
 
@@ -35,12 +37,14 @@ struct SessionState final : Activity, Timer {
     groups.pop_back();
   }
 
+  SessionState* next_ = nullptr;   ///< In its bucket.
+  SessionState** link_ = nullptr;  ///< What points to it there.
+  std::uint32_t hash_;
+  bool ended = false;  ///< Then it is only a mark; its last groups may still be on their way out.
   const SessionId id;
   std::vector<GroupEntry*> groups;
   GroupEntry* active = nullptr;
-  bool ended = false;  ///< Then it is only a mark; its last groups may still be on their way out.
-  std::uint32_t hash_;
-  SessionState* next_ = nullptr;  ///< In its bucket.
+  Time forget_at{};  ///< Once it has ended.
 };
 
 /// Production has no planted bugs. Tests of the tests plant one at a time.
@@ -60,9 +64,9 @@ struct NoSessionFaults {
 /// hold is longer than it takes for kGroupsPerHold groups: a session that ends is marked first, which makes its groups
 /// invisible, and then they are taken out in steps, by the one who marked it.
 ///
-/// **Time.** Each session has one timer: while it lives, for the moment at which it would have been idle too long as
-/// far as was known when it was armed, which is looked at again then; once it has ended, for the end of its mark. So
-/// activity costs no more than a store.
+/// **Time.** Each session has a timer for the moment at which it would have been idle too long as far as was known when
+/// it was armed; then it is looked at again. So activity costs no more than a store. Ended ones stand in a line, as all
+/// are remembered equally long.
 template <class Faults = NoSessionFaults>
 class ShardedSessionTable final : public SessionTable {
  public:
@@ -90,11 +94,12 @@ class ShardedSessionTable final : public SessionTable {
   struct alignas(64) Shard {
     Mutex mutex;
     SplitTable<GroupEntry> groups COHORT_GUARDED_BY(mutex);
-    SplitTable<SessionState> sessions COHORT_GUARDED_BY(mutex);
-    TimerQueue timers COHORT_GUARDED_BY(mutex);
+    SplitTable<SessionState, 2> sessions COHORT_GUARDED_BY(mutex);
+    TimerQueue timers COHORT_GUARDED_BY(mutex);                  ///< Of sessions that may be idle,
+    IntrusiveList<SessionState> marks COHORT_GUARDED_BY(mutex);  ///< and those that have ended.
     std::uint64_t generation COHORT_GUARDED_BY(mutex) = 0;
     std::size_t ended COHORT_GUARDED_BY(mutex) = 0;
-    std::atomic<Time::rep> due{Time::max().time_since_epoch().count()};  ///< As timers.next().
+    std::atomic<Time::rep> due{Time::max().time_since_epoch().count()};  ///< The first of both.
   };
   struct Place {
     Shard& shard;
@@ -110,8 +115,7 @@ class ShardedSessionTable final : public SessionTable {
     return static_cast<SessionState&>(*entry.activity());
   }
 
-  static SessionState* find_session(Shard& shard, std::uint32_t hash, const SessionId& id)
-      COHORT_REQUIRES(shard.mutex);
+  static SessionState* find_session(Shard& shard, std::uint32_t hash, const SessionId& id) COHORT_REQUIRES(shard.mutex);
   static GroupEntry* find_group(Shard& shard, std::uint32_t hash, const SessionId& session, const GroupName& name)
       COHORT_REQUIRES(shard.mutex);
   static GroupEntry* find_group(Shard& shard, const GroupId& id) COHORT_REQUIRES(shard.mutex);
@@ -122,11 +126,11 @@ class ShardedSessionTable final : public SessionTable {
   static void link(Shard& shard, GroupEntry& entry) COHORT_REQUIRES(shard.mutex);
   static void unlink(Shard& shard, GroupEntry& entry) COHORT_REQUIRES(shard.mutex);
   void mark(Shard& shard, SessionState& session, Time now) COHORT_REQUIRES(shard.mutex);
-  void arm(Shard& shard, SessionState& session, Time when) COHORT_REQUIRES(shard.mutex);
   static void note_due(Shard& shard) COHORT_REQUIRES(shard.mutex);
   [[nodiscard]] Time idle_at(const SessionState& session, Time now) const;
 
-  Ended take_out(Shard& shard, SessionState& session, std::string_view reason) COHORT_EXCLUDES(shard.mutex);
+  bool take_out_some(Shard& shard, SessionState& session, Ended& ended) COHORT_REQUIRES(shard.mutex);
+  void finish(Shard& shard, SessionState& session, Ended& ended, bool more) COHORT_EXCLUDES(shard.mutex);
   void sweep(Shard& shard, Time now) COHORT_EXCLUDES(shard.mutex);
   void close(GroupEntry& entry);
   void tell(const SessionEvent& event);
@@ -175,7 +179,7 @@ class COHORT_ANNOTATE(scoped_lockable) ShardedSessionTable<Faults>::Hold {
 template <class Faults>
 ShardedSessionTable<Faults>::ShardedSessionTable(SessionOptions options, Function<void(Ended)> on_idle_end)
     : executor_(options.executor),
-      clock_(options.clock != nullptr    ? *options.clock
+      clock_(options.clock != nullptr      ? *options.clock
              : options.executor != nullptr ? options.executor->clock()
                                            : system_clock()),
       ttl_(std::max(options.ttl, Duration::zero())),
@@ -204,10 +208,7 @@ ShardedSessionTable<Faults>::~ShardedSessionTable() {
     {
       Hold hold(*this, shard);
       shard.groups.for_each([&](GroupEntry& entry) { groups.push_back(&entry); });
-      shard.sessions.for_each([&](SessionState& session) COHORT_REQUIRES(shard.mutex) {
-        shard.timers.disarm(session);
-        sessions.push_back(&session);
-      });
+      shard.sessions.for_each([&](SessionState& session) { sessions.push_back(&session); });
     }
     for (GroupEntry* entry : groups) {
       close(*entry);
@@ -228,7 +229,8 @@ auto ShardedSessionTable<Faults>::place_of(const SessionId& session) -> Place {
 
 template <class Faults>
 std::uint32_t ShardedSessionTable<Faults>::group_hash(std::uint32_t session_hash, const GroupName& name) {
-  const std::uint64_t both = (std::uint64_t{session_hash} << 32 | TaskLabel::hash(name.str())) * 0x9E37'79B9'7F4A'7C15ULL;
+  const std::uint64_t both =
+      (std::uint64_t{session_hash} << 32 | TaskLabel::hash(name.str())) * 0x9E37'79B9'7F4A'7C15ULL;
   return static_cast<std::uint32_t>(both >> 32);
 }
 
@@ -248,8 +250,8 @@ GroupEntry* ShardedSessionTable<Faults>::find_group(Shard& shard, std::uint32_t 
 
 template <class Faults>
 GroupEntry* ShardedSessionTable<Faults>::find_group(Shard& shard, const GroupId& id) {
-  return shard.groups.find(
-      id.hash, [&](const GroupEntry& entry) { return entry.id() == id && !session_of(entry).ended; });
+  return shard.groups.find(id.hash,
+                           [&](const GroupEntry& entry) { return entry.id() == id && !session_of(entry).ended; });
 }
 
 // ---- errors
@@ -261,7 +263,8 @@ inline Error no_such_session(const SessionId& id) {
   return {ErrorCode::kNotFound, "there is no session '" + id.str() + "'", {}};
 }
 inline Error no_such_group(const GroupId& id) {
-  return {ErrorCode::kNotFound, "there is no group " + id.str() + " any more: it was removed, or its session ended", {}};
+  return {
+      ErrorCode::kNotFound, "there is no group " + id.str() + " any more: it was removed, or its session ended", {}};
 }
 
 template <class Faults>
@@ -284,9 +287,12 @@ void ShardedSessionTable<Faults>::link(Shard& shard, SessionState& session) {
 template <class Faults>
 void ShardedSessionTable<Faults>::unlink(Shard& shard, SessionState& session) {
   shard.timers.disarm(session);
+  if (session.ended) {
+    shard.marks.erase(session);
+    --shard.ended;
+  }
   note_due(shard);
   shard.sessions.erase(session);
-  if (session.ended) --shard.ended;
   session_count_.fetch_sub(1, std::memory_order_relaxed);
 }
 
@@ -309,19 +315,17 @@ template <class Faults>
 void ShardedSessionTable<Faults>::mark(Shard& shard, SessionState& session, Time now) {
   session.ended = true;
   session.active = nullptr;
+  session.forget_at = saturating_add(now, remember_ended_);
+  shard.marks.push_back(session);
   ++shard.ended;
-  arm(shard, session, saturating_add(now, remember_ended_));
-}
-
-template <class Faults>
-void ShardedSessionTable<Faults>::arm(Shard& shard, SessionState& session, Time when) {
-  shard.timers.arm(session, when);
   note_due(shard);
 }
 
 template <class Faults>
 void ShardedSessionTable<Faults>::note_due(Shard& shard) {
-  const Time::rep due = shard.timers.next().value_or(Time::max()).time_since_epoch().count();
+  Time next = shard.timers.next().value_or(Time::max());
+  if (const SessionState* mark = shard.marks.front()) next = std::min(next, mark->forget_at);
+  const Time::rep due = next.time_since_epoch().count();
   if (due != shard.due.load(std::memory_order_relaxed)) shard.due.store(due, std::memory_order_seq_cst);
 }
 
@@ -376,13 +380,13 @@ auto ShardedSessionTable<Faults>::ensure(const SessionId& session, const GroupNa
     }
     if (known == nullptr) {
       if (session_count_.load(std::memory_order_relaxed) >= max_sessions_) {
-        return Error{ErrorCode::kRejected,
-                     "there are " + std::to_string(max_sessions_) + " sessions, which is the limit",
-                     {}};
+        return Error{
+            ErrorCode::kRejected, "there are " + std::to_string(max_sessions_) + " sessions, which is the limit", {}};
       }
       link(shard, *owner);
       due = idle_at(*owner, now);
-      if (due != Time::max()) arm(shard, *owner, due);
+      if (due != Time::max()) shard.timers.arm(*owner, due);
+      note_due(shard);
     }
     owner->touch(now);
     fresh->id_ = {number, hash, ++shard.generation};
@@ -468,11 +472,14 @@ template <class Faults>
 Result<Ended> ShardedSessionTable<Faults>::end(const SessionId& session, std::string_view reason) {
   const auto [shard, number, session_hash] = place_of(session);
   const Time now = clock_.now();
+  Ended ended{session.str(), std::string(reason), {}};
   Ref<SessionState> owner;
+  bool more = false;
   for (;;) {
     Hold hold(*this, shard);
     if (SessionState* known = find_session(shard, session_hash, session)) {
       if (known->ended) return session_ended(session);
+      __builtin_prefetch(known->groups.data());
       owner = Ref<SessionState>(*known);
     } else if (!owner) {
       owner = Ref<SessionState>::adopt(new SessionState(session, session_hash, now));
@@ -485,36 +492,42 @@ Result<Ended> ShardedSessionTable<Faults>::end(const SessionId& session, std::st
       link(shard, *owner);
     }
     mark(shard, *owner, now);
+    more = take_out_some(shard, *owner, ended);
     break;
   }
   wake_sweeper(saturating_add(now, remember_ended_));
-  return take_out(shard, *owner, reason);
+  finish(shard, *owner, ended, more);
+  return ended;
 }
 
-// For the one who has marked it, and holds a reference.
+// Some of the groups of one that has been marked; true when there are more.
 template <class Faults>
-Ended ShardedSessionTable<Faults>::take_out(Shard& shard, SessionState& session, std::string_view reason) {
-  Ended ended{session.id.str(), std::string(reason), {}};
-  for (bool more = true; more;) {
+bool ShardedSessionTable<Faults>::take_out_some(Shard& shard, SessionState& session, Ended& ended) {
+  const std::size_t count = std::min(session.groups.size(), kGroupsPerHold);
+  const std::span<GroupEntry* const> last = std::span(session.groups).last(count);
+  ended.groups.reserve(ended.groups.size() + count);
+  // Step by step for all of them, so that the memory of all is on its way when that of the first is needed.
+  for (const GroupEntry* entry : last) entry->prefetch();
+  for (const GroupEntry* entry : last) SplitTable<GroupEntry>::prefetch_neighbours(*entry);
+  for (GroupEntry* entry : last) {
+    shard.groups.erase(*entry);
+    ended.groups.push_back(Ref<GroupEntry>::adopt(entry));
+  }
+  session.groups.resize(session.groups.size() - count);
+  if (!session.groups.empty()) return true;
+  if (Faults::kForgetMark) {
+    unlink(shard, session);
+    session.unref();
+  }
+  return false;
+}
+
+// The rest, for the one who has marked it, and holds a reference.
+template <class Faults>
+void ShardedSessionTable<Faults>::finish(Shard& shard, SessionState& session, Ended& ended, bool more) {
+  while (more) {
     Hold hold(*this, shard);
-    const std::size_t count = std::min(session.groups.size(), kGroupsPerHold);
-    const auto last = session.groups.end();
-    std::for_each(last - static_cast<std::ptrdiff_t>(count), last, [&](const GroupEntry* entry) COHORT_REQUIRES(shard.mutex) {
-      __builtin_prefetch(entry, 1);
-      __builtin_prefetch(reinterpret_cast<const char*>(entry) + 64, 1);
-    });
-    for (std::size_t i = 0; i < count; ++i) {
-      GroupEntry* entry = session.groups.back();
-      if (count - i > 1) shard.groups.prefetch(session.groups[session.groups.size() - 2]->hash());
-      shard.groups.erase(*entry);
-      session.groups.pop_back();
-      ended.groups.push_back(Ref<GroupEntry>::adopt(entry));
-    }
-    more = !session.groups.empty();
-    if (!more && Faults::kForgetMark && find_session(shard, session.hash(), session.id) == &session) {
-      unlink(shard, session);
-      session.unref();
-    }
+    more = take_out_some(shard, session, ended);
   }
   std::ranges::sort(ended.groups, {}, [](const Ref<GroupEntry>& entry) { return entry->id().generation; });
   for (const Ref<GroupEntry>& entry : ended.groups) close(*entry);
@@ -524,7 +537,6 @@ Ended ShardedSessionTable<Faults>::take_out(Shard& shard, SessionState& session,
         .id = {},
         .reason = ended.reason,
         .groups = ended.groups.size()});
-  return ended;
 }
 
 template <class Faults>
@@ -627,24 +639,29 @@ void ShardedSessionTable<Faults>::sweep(Shard& shard, Time now) {
     {
       Hold hold(*this, shard);
       std::size_t looked_at = 0;
-      Timer* due = nullptr;
-      while (looked_at++ < kSessionsPerHold && (due = shard.timers.pop_due(now)) != nullptr) {
+      while (looked_at < kSessionsPerHold && !shard.marks.empty() && shard.marks.front()->forget_at <= now) {
+        SessionState& session = *shard.marks.front();
+        unlink(shard, session);
+        forgotten.push_back(Ref<SessionState>::adopt(&session));
+        ++looked_at;
+      }
+      for (Timer* due = nullptr; looked_at < kSessionsPerHold && (due = shard.timers.pop_due(now)) != nullptr;
+           ++looked_at) {
         SessionState& session = static_cast<SessionState&>(*due);
-        if (session.ended) {
-          unlink(shard, session);
-          forgotten.push_back(Ref<SessionState>::adopt(&session));
-        } else if (const Time idle_from = idle_at(session, now); idle_from > now) {
-          arm(shard, session, idle_from);
+        if (session.ended) continue;
+        if (const Time idle_from = idle_at(session, now); idle_from > now) {
+          shard.timers.arm(session, idle_from);
         } else {
           idle.emplace_back(session);
           mark(shard, session, now);
         }
       }
       note_due(shard);
-      more = due != nullptr;
+      more = Time(Duration(shard.due.load(std::memory_order_relaxed))) <= now;
     }
     for (const Ref<SessionState>& session : idle) {
-      Ended ended = take_out(shard, *session, "idle");
+      Ended ended{session->id.str(), "idle", {}};
+      finish(shard, *session, ended, true);
       try {
         on_idle_end_(std::move(ended));
       } catch (...) {
@@ -716,21 +733,24 @@ std::string ShardedSessionTable<Faults>::check() {
       listed += session.groups.size();
       if (!session.ended && session.groups.empty()) broken = name + "lives without a group";
       if (session.ended && session.active != nullptr) broken = name + "has ended with an active group";
-      if (session.ended && !session.armed()) broken = name + "has ended for ever";
+      if (!session.ended && ttl_ != Duration::zero() && !session.armed()) broken = name + "is never looked at";
       bool has_active = session.active == nullptr;
       for (std::size_t i = 0; i < session.groups.size(); ++i) {
         const GroupEntry& entry = *session.groups[i];
         has_active = has_active || session.active == &entry;
         if (&session_of(entry) != &session || entry.place_ != i) broken = name + "lists a group that is not its own";
         if (entry.id().shard != number) broken = name + "lists a group of another shard";
-        const GroupEntry* found = shard.groups.find(entry.hash(), [&](const GroupEntry& each) { return &each == &entry; });
+        const GroupEntry* found =
+            shard.groups.find(entry.hash(), [&](const GroupEntry& each) { return &each == &entry; });
         if (found == nullptr) broken = name + "lists a group that is not in the table";
       }
       if (!has_active) broken = name + "has an active group that is not listed";
     });
     if (!broken.empty()) return broken;
     // Those of a session whose mark has expired while they were taken out are listed nowhere; there are none at rest.
-    if (listed != shard.groups.size()) return "the sessions list " + std::to_string(listed) + " groups, the table has " + std::to_string(shard.groups.size());
+    if (listed != shard.groups.size())
+      return "the sessions list " + std::to_string(listed) + " groups, the table has " +
+             std::to_string(shard.groups.size());
     if (ended != shard.ended) return "the marks are miscounted";
   }
   if (sessions != session_count_.load()) return "the sessions are miscounted";

@@ -8,14 +8,15 @@
 
 namespace cohort::internal {
 
-/// A hash table that never stops to grow: with each insertion past its size one bucket is split in two, and merged
-/// again as it empties (linear hashing). So no insertion takes long, however many there are. It links nodes that
-/// others own, through their `next_`.
+/// A hash table that never stops to grow: with each insertion some buckets are split in two, as long as there are not
+/// kPerNode for each node, and merged again as it empties (linear hashing). So no insertion takes long, however many
+/// there are. It links nodes that others own, through their `next_` and `link_`, what points to them; so a node can be
+/// taken out without looking for it.
 ///
 /// Bucket i stands in segment bit_width(i / kFirst), so buckets never move.
 ///
 /// Thread-safety: thread-compatible.
-template <class Node>
+template <class Node, std::size_t kPerNode = 1>
 class SplitTable {
  public:
   SplitTable() { segments_[0] = std::make_unique<Node*[]>(kFirst); }
@@ -31,20 +32,24 @@ class SplitTable {
 
   void insert(Node& node) {
     push(bucket(index(node.hash())), node);
-    if (++size_ > buckets_) split();
+    ++size_;
+    for (std::size_t i = 0; i < kPerNode && kPerNode * size_ > buckets_; ++i) split();
   }
 
   void erase(Node& node) {
-    Node** link = &bucket(index(node.hash()));
-    while (*link != &node) link = &(*link)->next_;
-    *link = node.next_;
+    *node.link_ = node.next_;
+    if (node.next_ != nullptr) node.next_->link_ = node.link_;
     node.next_ = nullptr;
-    if (--size_ < buckets_ / 4 && buckets_ > kFirst) merge();
+    --size_;
+    for (std::size_t i = 0; i < kPerNode && 4 * kPerNode * size_ < buckets_ && buckets_ > kFirst; ++i) merge();
+  }
+  /// Hints that the node, which is at hand, is about to be taken out.
+  static void prefetch_neighbours(const Node& node) {
+    __builtin_prefetch(node.link_, 1);
+    if (node.next_ != nullptr) __builtin_prefetch(&node.next_->link_, 1);
   }
 
   [[nodiscard]] std::size_t size() const { return size_; }
-  void prefetch(std::uint32_t hash) const { __builtin_prefetch(&bucket(index(hash))); }
-
   /// `visit` may not change the table.
   template <class Visit>
   void for_each(Visit&& visit) const {
@@ -66,6 +71,8 @@ class SplitTable {
   }
   static void push(Node*& head, Node& node) {
     node.next_ = head;
+    node.link_ = &head;
+    if (head != nullptr) head->link_ = &node.next_;
     head = &node;
   }
 

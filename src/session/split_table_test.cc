@@ -16,9 +16,11 @@ struct Node {
   std::uint32_t hash_ = 0;
   int number = 0;
   Node* next_ = nullptr;
+  Node** link_ = nullptr;
 };
 
-Node* find(const SplitTable<Node>& table, std::uint32_t hash, int number) {
+template <class Table>
+Node* find(const Table& table, std::uint32_t hash, int number) {
   return table.find(hash, [&](const Node& node) { return node.number == number; });
 }
 
@@ -27,7 +29,7 @@ TEST(SplitTableTest, FindsWhatIsInItAsItGrowsAndShrinks) {
   Random random(7);
   std::vector<std::unique_ptr<Node>> nodes;
   for (int i = 0; i < 10'000; ++i) {
-    nodes.push_back(std::make_unique<Node>(Node{static_cast<std::uint32_t>(random.below(6000)), i, nullptr}));
+    nodes.push_back(std::make_unique<Node>(Node{static_cast<std::uint32_t>(random.below(6000)), i, nullptr, nullptr}));
     table.insert(*nodes.back());
     const Node& some = *nodes[random.below(nodes.size())];
     ASSERT_EQ(find(table, some.hash(), some.number), &some);
@@ -49,11 +51,11 @@ TEST(SplitTableTest, FindsWhatIsInItAsItGrowsAndShrinks) {
 }
 
 TEST(SplitTableTest, ComesAndGoesAroundEverySize) {
-  SplitTable<Node> table;
+  SplitTable<Node, 2> table;
   std::vector<Node> nodes(400);
   for (std::size_t most = 1; most < nodes.size(); ++most) {
     for (std::size_t i = 0; i < most; ++i) {
-      nodes[i] = {static_cast<std::uint32_t>(i * 2654435761U), static_cast<int>(i), nullptr};
+      nodes[i] = {static_cast<std::uint32_t>(i * 2654435761U), static_cast<int>(i), nullptr, nullptr};
       table.insert(nodes[i]);
     }
     for (std::size_t i = 0; i < most; ++i) ASSERT_EQ(find(table, nodes[i].hash(), nodes[i].number), &nodes[i]);

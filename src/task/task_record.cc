@@ -21,6 +21,9 @@ Mutex& stripe_of(const TaskRecord& record) {
 TaskExtras::TaskExtras(TaskRecord& owner) : limit(owner, false), wake(owner, true) {}
 TaskExtras::~TaskExtras() = default;
 
+void TaskRecord::enter_group() { label_.own_lease().enter(); }
+void TaskRecord::leave_group() { label_.own_lease().leave(ended_at); }
+
 TaskRecord::~TaskRecord() { delete extras_.load(std::memory_order_relaxed); }
 
 TaskExtras& TaskRecord::make_extras() {

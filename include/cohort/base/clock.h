@@ -14,9 +14,8 @@ using Duration = std::chrono::nanoseconds;
 
 /// Tells the time. Whatever waits, times out or measures is given one, so that tests can hold it in their hand.
 ///
-/// Thread-safety: now() is thread-safe. It never goes back on one thread; two threads that talk to each other may see it
-/// go back by very little, as a rule less than a microsecond.
-/// Example: cohort/testing/virtual_clock.h
+/// Thread-safety: now() is thread-safe. It never goes back on one thread; two threads that talk to each other may see
+/// it go back by very little, as a rule less than a microsecond. Example: cohort/testing/virtual_clock.h
 class Clock {
  public:
   virtual ~Clock() = default;

@@ -25,7 +25,6 @@ class Timer {
   static constexpr std::size_t kNowhere = static_cast<std::size_t>(-1);
 
   Time when_{};
-  std::uint64_t sequence_ = 0;
   std::size_t place_ = kNowhere;
 };
 
@@ -48,12 +47,17 @@ class TimerQueue {
   [[nodiscard]] std::size_t size() const { return heap_.size(); }
 
  private:
-  static bool before(const Timer& a, const Timer& b);
-  void put(std::size_t place, Timer& timer);
-  void move_up(std::size_t place);
-  void move_down(std::size_t place);
+  // With what it is ordered by: timers may be anywhere in memory, and most are never looked at.
+  struct Armed {
+    Time when{};
+    std::uint64_t sequence = 0;
+    Timer* timer = nullptr;
+  };
+  static bool before(const Armed& a, const Armed& b);
+  void put(std::size_t place, const Armed& armed);
+  void settle(std::size_t place);
 
-  std::vector<Timer*> heap_;
+  std::vector<Armed> heap_;
   std::uint64_t sequence_ = 0;
 };
 

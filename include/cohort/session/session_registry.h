@@ -61,10 +61,10 @@ class SessionRegistry {
   /// `on_idle_end` gets what an idle session leaves behind, with no lock held; it may throw, which is ignored.
   explicit SessionRegistry(SessionOptions options = {},
                            std::function<void(EndedSession<Payload>)> on_idle_end = nullptr)
-      : table_(internal::SessionTable::make(
-            std::move(options), [on_idle_end = std::move(on_idle_end)](internal::Ended ended) {
-              if (on_idle_end) on_idle_end(released(std::move(ended)));
-            })) {}
+      : table_(internal::SessionTable::make(std::move(options),
+                                            [on_idle_end = std::move(on_idle_end)](internal::Ended ended) {
+                                              if (on_idle_end) on_idle_end(released(std::move(ended)));
+                                            })) {}
   /// Closes all tokens and cancels their work; tells nobody.
   ~SessionRegistry() = default;
   SessionRegistry(const SessionRegistry&) = delete;
@@ -75,8 +75,7 @@ class SessionRegistry {
   template <class Make>
   Result<SessionGroup> ensure_group(const SessionId& session, const GroupName& name, Make&& make) {
     auto ensured = table_->ensure(
-        session, name,
-        [&make](std::string_view key, internal::Ref<internal::Activity> owner, std::size_t name_size) {
+        session, name, [&make](std::string_view key, internal::Ref<internal::Activity> owner, std::size_t name_size) {
           auto entry = internal::make_lease<Entry>(key, std::move(owner), name_size, make);
           return internal::Ref<internal::GroupEntry>::adopt(entry.release());
         });
@@ -105,9 +104,7 @@ class SessionRegistry {
       return visit(id, call);
     } else {
       std::optional<Returned> returned;
-      const auto call = [&](internal::GroupEntry& entry) {
-        returned.emplace(f(*static_cast<Entry&>(entry).payload));
-      };
+      const auto call = [&](internal::GroupEntry& entry) { returned.emplace(f(*static_cast<Entry&>(entry).payload)); };
       if (auto visited = visit(id, call); !visited) return visited.error();
       return std::move(*returned);
     }
@@ -180,8 +177,7 @@ class SessionRegistry {
   template <class Call>
   Result<void> visit(const GroupId& id, const Call& call) {
     return table_->visit(
-        id,
-        [](void* context, internal::GroupEntry& entry) { (*static_cast<const Call*>(context))(entry); },
+        id, [](void* context, internal::GroupEntry& entry) { (*static_cast<const Call*>(context))(entry); },
         const_cast<Call*>(&call));
   }
 

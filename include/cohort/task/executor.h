@@ -60,7 +60,7 @@ class GroupTask {
   std::string group_;
   std::string task_id_;
   internal::Ref<internal::GroupLease> lease_;  // Null: it came with a key.
-  std::unique_ptr<SubmitOptions> options_;  // Null: none. Apart, so that the callable fits into its Function.
+  std::unique_ptr<SubmitOptions> options_;     // Null: none. Apart, so that the callable fits into its Function.
   Function<TaskHandle<T>(Executor&, const GroupTask&)> make_;
 };
 

@@ -34,15 +34,21 @@ class GroupEntry : public GroupLease {
  private:
   template <class Faults>
   friend class ShardedSessionTable;
-  template <class Node>
+  template <class Node, std::size_t kPerNode>
   friend class SplitTable;
   friend struct SessionState;
 
   [[nodiscard]] std::uint32_t hash() const { return id_.hash; }
+  void prefetch() const {
+    const char* first = reinterpret_cast<const char*>(this);
+    __builtin_prefetch(first, 1);
+    __builtin_prefetch(first + sizeof(GroupEntry), 1);
+  }
 
   GroupId id_;
-  GroupEntry* next_ = nullptr;      // In its bucket.
-  std::uint32_t place_ = 0;         // In its session.
+  GroupEntry* next_ = nullptr;   // In its bucket.
+  GroupEntry** link_ = nullptr;  // What points to it there.
+  std::uint32_t place_ = 0;      // In its session.
   std::uint32_t name_size_;
 };
 

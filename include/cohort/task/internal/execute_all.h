@@ -135,8 +135,8 @@ class Batch {
     if (ExecutorAccess::await(*state, std::nullopt)) ExecutorAccess::block(*state);
   }
 
-  // For a task, all in one wait: then each of them is known to be awaited from the beginning. Outside each is waited for
-  // when its result is taken, while those behind it run.
+  // For a task, all in one wait: then each of them is known to be awaited from the beginning. Outside each is waited
+  // for when its result is taken, while those behind it run.
   void wait_for_all() {
     std::vector<TaskRef> open;
     for (const TaskHandle<T>& handle : handles_) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <new>
@@ -8,6 +9,7 @@
 #include <utility>
 
 #include "cohort/base/clock.h"
+#include "cohort/base/internal/block_pool.h"
 #include "cohort/base/internal/ref.h"
 
 namespace cohort::internal {
@@ -69,7 +71,7 @@ class GroupLease {
 
   void ref() { references_.fetch_add(1, std::memory_order_relaxed); }
   void unref() {
-    if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+    if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy();
   }
 
   [[nodiscard]] std::string_view key() const { return {key_, key_size_}; }
@@ -91,14 +93,18 @@ class GroupLease {
   [[nodiscard]] bool is_closed() const { return (state_.load(std::memory_order_acquire) & kClosed) != 0; }
   [[nodiscard]] std::uint32_t open_tasks() const { return state_.load(std::memory_order_acquire) & ~kClosed; }
 
-  /// The counterpart of make_lease.
-  static void operator delete(void* block) { ::operator delete(block); }
-
  protected:
   virtual ~GroupLease() = default;
 
  private:
   static constexpr std::uint32_t kClosed = 1U << 31;
+
+  // The counterpart of make_lease: its block ends with its key.
+  void destroy() {
+    const auto size = static_cast<std::size_t>(key_ + key_size_ - reinterpret_cast<const char*>(this));
+    this->~GroupLease();
+    free_block(this, size);
+  }
 
   std::atomic<std::uint32_t> references_{1};
   std::atomic<std::uint32_t> state_{0};
@@ -108,18 +114,18 @@ class GroupLease {
   Ref<Activity> activity_;
 };
 
-/// Makes a `Lease(key, arguments...)` with room for its key.
+/// Makes a `Lease(key, arguments...)` with room for its key. Lease is a GroupLease before it is anything else.
 template <class Lease, class... Arguments>
 Ref<Lease> make_lease(std::string_view key, Arguments&&... arguments) {
   static_assert(alignof(Lease) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__, "what a group carries cannot be over-aligned");
-  void* block = ::operator new(sizeof(Lease) + key.size());
+  void* block = allocate_block(sizeof(Lease) + key.size());
   char* stored = static_cast<char*>(block) + sizeof(Lease);
   std::memcpy(stored, key.data(), key.size());
   try {
     return Ref<Lease>::adopt(::new (block)
                                  Lease(std::string_view(stored, key.size()), std::forward<Arguments>(arguments)...));
   } catch (...) {
-    ::operator delete(block);
+    free_block(block, sizeof(Lease) + key.size());
     throw;
   }
 }

@@ -41,18 +41,20 @@ class TaskLabel {
   TaskLabel& operator=(const TaskLabel&) = delete;
   ~TaskLabel() {
     if (!is_in_place()) free_block(bytes(), size());
-    if (leased_ != 0) lease()->unref();
+    if (leased_ != 0) own_lease().unref();
   }
 
-  [[nodiscard]] std::string_view key() const { 
-    return leased_ != 0 ? lease()->key() : std::string_view(bytes(), key_size_);
+  [[nodiscard]] std::string_view key() const {
+    return leased_ != 0 ? own_lease().key() : std::string_view(bytes(), key_size_);
   }
   [[nodiscard]] std::string_view id() const { return {bytes() + own_key_size(), id_size_}; }
   [[nodiscard]] std::uint32_t key_hash() const { return key_hash_; }
   /// Null: it came with a key.
-  [[nodiscard]] GroupLease* lease() const { return leased_ != 0 ? static_cast<GroupLease*>(pointer_at(0)) : nullptr; }
+  [[nodiscard]] GroupLease* lease() const { return leased_ != 0 ? &own_lease() : nullptr; }
+  /// For one that did not.
+  [[nodiscard]] GroupLease& own_lease() const { return *static_cast<GroupLease*>(pointer_at(0)); }
   /// For another task of the same group, with the same right.
-  [[nodiscard]] GroupAddress address() const { return leased_ != 0 ? GroupAddress(*lease()) : GroupAddress(key()); }
+  [[nodiscard]] GroupAddress address() const { return leased_ != 0 ? GroupAddress(own_lease()) : GroupAddress(key()); }
 
   [[nodiscard]] static std::uint32_t hash(std::string_view key);
   /// As a == b; for short names quicker than memcmp.

@@ -112,11 +112,11 @@ class TaskRecord : public ListLinks<TaskRecord> {
   /// A second reference for the executor that it is handed to; before anybody else knows it.
   void add_executors_reference() {
     references_.store(2, std::memory_order_relaxed);
-    if (leased) label_.lease()->enter();
+    if (leased) enter_group();
   }
   /// The executor is through with it.
   void drop_executors_reference() {
-    if (leased) label_.lease()->leave(ended_at);
+    if (leased) leave_group();
     unref();
   }
 
@@ -202,6 +202,8 @@ class TaskRecord : public ListLinks<TaskRecord> {
   static constexpr std::uint32_t kWaiters = 4;
   static constexpr int kStatusShift = 8;
 
+  void enter_group();
+  void leave_group();
   TaskExtras& make_extras();
   void notify_waiters();
 
