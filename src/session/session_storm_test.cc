@@ -274,7 +274,7 @@ class History {
 TEST(SessionStormTest, TheTableDoesWhatItsModelDoes) {
   const Seeds seeds(3000);
   for (std::uint64_t seed = seeds.first(); seed <= seeds.last(); ++seed) {
-    ASSERT_EQ(History<NoSessionFaults>(seed).run(), "") << "replay with COHORT_SEED=" << seed;
+    ASSERT_EQ(History<NoSessionFaults>(seed).run(), "") << "replay with ./dev sim " << seed;
   }
 }
 

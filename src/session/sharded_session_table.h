@@ -727,7 +727,10 @@ std::string ShardedSessionTable<Faults>::check() {
     std::size_t listed = 0;
     std::size_t ended = 0;
     sessions += shard.sessions.size();
-    shard.sessions.for_each([&](const SessionState& session) {
+    std::vector<const SessionState*> all;
+    shard.sessions.for_each([&](const SessionState& session) { all.push_back(&session); });
+    for (const SessionState* each_session : all) {
+      const SessionState& session = *each_session;
       const std::string name = "session '" + session.id.str() + "' ";
       ended += session.ended ? 1 : 0;
       listed += session.groups.size();
@@ -745,7 +748,7 @@ std::string ShardedSessionTable<Faults>::check() {
         if (found == nullptr) broken = name + "lists a group that is not in the table";
       }
       if (!has_active) broken = name + "has an active group that is not listed";
-    });
+    }
     if (!broken.empty()) return broken;
     // Those of a session whose mark has expired while they were taken out are listed nowhere; there are none at rest.
     if (listed != shard.groups.size())
