@@ -83,4 +83,5 @@ int main() {
   while (idle == 0) std::this_thread::sleep_for(1ms);
   const auto counts = sessions.counts();
   std::printf("left: %zu sessions, %zu groups\n", counts.sessions, counts.groups);
+  static_cast<void>(executor.shutdown(1s));  // Its bodies use the registry, which goes first.
 }

@@ -72,7 +72,11 @@ class Depot {
   void put(MagazinePtr magazine, std::size_t block_size) COHORT_EXCLUDES(mutex_) {
     if (magazine->empty()) return;
     MutexLock lock(mutex_);
-    if (full_.size() * Magazine::kBlocks * block_size < kMostBytes) full_.push_back(std::move(magazine));
+    try {
+      if (full_.size() * Magazine::kBlocks * block_size < kMostBytes) full_.push_back(std::move(magazine));
+    } catch (const std::bad_alloc&) {
+      // Then they go back too.
+    }
     lock.unlock();
   }
 
@@ -130,7 +134,8 @@ class ThreadCache {
         depot_of(size_class).put(std::move(loaded.current), size_of(size_class));
       }
     }
-    if (!loaded.current) loaded.current = std::make_unique<Magazine>();
+    if (!loaded.current) loaded.current.reset(new (std::nothrow) Magazine);
+    if (!loaded.current) return std::free(block);
     loaded.current->push(block);
   }
 

@@ -40,10 +40,11 @@ struct Actions {
     released.swap(other.released);
     forgotten.swap(other.forgotten);
     std::swap(wake, other.wake);
+    at = other.at;
     return *this;
   }
   ~Actions() {
-    for (TaskRecord* record : forgotten) record->drop_executors_reference();
+    for (TaskRecord* record : forgotten) record->drop_executors_reference(at);
   }
 
   struct Settlement {
@@ -57,7 +58,8 @@ struct Actions {
   std::vector<TaskRef> admit;   ///< Unblock their submitters: they have a place in the queue.
   int wake = 0;                 ///< So many idle workers are to call take().
 
-  // References that the scheduler no longer needs.
+  // References that the scheduler no longer needs, and since when.
+  Time at{};
   std::vector<TaskRef> released;
   std::vector<TaskRecord*> forgotten;
 
@@ -68,6 +70,7 @@ struct Actions {
     std::ranges::move(other.released, std::back_inserter(released));
     forgotten.insert(forgotten.end(), other.forgotten.begin(), other.forgotten.end());
     other.forgotten.clear();
+    at = std::max(at, other.at);
   }
 
   [[nodiscard]] bool empty() const {
@@ -121,7 +124,10 @@ class Scheduler {
   Scheduler& operator=(const Scheduler&) = delete;
 
   /// What has come up since the last call.
-  [[nodiscard]] Actions take_actions() { return std::exchange(actions_, Actions()); }
+  [[nodiscard]] Actions take_actions() {
+    actions_.at = now_;
+    return std::exchange(actions_, Actions());
+  }
   [[nodiscard]] bool has_actions() const { return !actions_.empty(); }
   /// When tick() is needed at the latest.
   [[nodiscard]] std::optional<Time> next_timer() const;

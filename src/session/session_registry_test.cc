@@ -329,6 +329,82 @@ TEST_F(SessionRegistryTest, SweepSaysWhenItIsNeededNext) {
   EXPECT_EQ(registry->sweep(), world.clock.now() + 5min);
 }
 
+TEST_F(SessionRegistryTest, WhatEndsTogetherHasEndedBeforeAnybodyIsTold) {
+  std::vector<GroupToken> tokens;
+  int told = 0;
+  SessionRegistry<int> sessions({.executor = &world.executor, .ttl = 1s, .shards = 1, .sweeps_itself = false},
+                                [&](const EndedSession<int>&) {
+                                  ++told;
+                                  for (const GroupToken& token : tokens) EXPECT_TRUE(token.is_closed());
+                                });
+  for (const char* each : {"a", "b", "c"}) tokens.push_back(sessions.ensure_group(session(each), name("g"))->token);
+  world.clock.advance(1s);
+  sessions.sweep();
+  EXPECT_EQ(told, 3);
+}
+
+TEST_F(SessionRegistryTest, AMarkLastsItsTimeHoweverSlowTheCallbacksAre) {
+  SessionRegistry<int> sessions(
+      {.executor = &world.executor, .ttl = 1s, .remember_ended = 5min, .shards = 1, .sweeps_itself = false},
+      [&](const EndedSession<int>&) { world.clock.advance(6s); });
+  for (int i = 0; i < 65; ++i) ASSERT_TRUE(sessions.ensure_group(session(std::to_string(i)), name("g")));
+  world.clock.advance(1s);
+  sessions.sweep();
+  sessions.sweep();
+  EXPECT_EQ(sessions.counts().sessions, 0U);
+  int remembered = 0;
+  for (int i = 0; i < 65; ++i) {
+    remembered += code(sessions.touch(session(std::to_string(i)))) == ErrorCode::kEnded ? 1 : 0;
+  }
+  EXPECT_GE(remembered, 1) << "the last one ended just now";
+}
+
+TEST_F(SessionRegistryTest, AGroupWhosePayloadTookLongToMakeIsNotBornIdle) {
+  make({.ttl = 1s});
+  ASSERT_TRUE(registry->ensure_group(session("s"), name("g"), [&] {
+    world.clock.advance(2s);
+    return std::string();
+  }));
+  registry->sweep();
+  EXPECT_EQ(registry->counts().groups, 1U);
+}
+
+TEST_F(SessionRegistryTest, ABodyPastItsTimeOutIsActivityUntilItEnds) {
+  make({.ttl = 200ms});
+  const GroupToken token = registry->ensure_group(session("s"), name("g"))->token;
+  world.executor.submit(token, "slow", [&] { world.executor.spend(400ms); }, {.run_timeout = 10ms});
+  pass(550ms);
+  EXPECT_EQ(registry->counts().groups, 1U) << "it ended 150 ms ago";
+  pass(50ms);
+  EXPECT_EQ(registry->counts().groups, 0U);
+}
+
+TEST_F(SessionRegistryTest, ALateSubmitDoesNotKeepASessionAlive) {
+  make({.ttl = 1s});
+  const auto removed = registry->ensure_group(session("s"), name("old")).value();
+  group("s", "other");
+  ASSERT_TRUE(registry->remove_group(removed.id));
+  pass(900ms);
+  EXPECT_EQ(world.executor.submit(removed.token, "late", [] {}).await().status, TaskStatus::kRejected);
+  pass(100ms);
+  EXPECT_EQ(ended_by_itself.size(), 1U);
+}
+
+TEST_F(SessionRegistryTest, PayloadsGoWithTheirGroupsWhoeverHasATokenStill) {
+  const auto payload = std::make_shared<int>(1);
+  std::vector<GroupToken> tokens;
+  {
+    SessionRegistry<std::shared_ptr<int>> sessions({.executor = &world.executor, .ttl = 1s, .sweeps_itself = false});
+    tokens.push_back(sessions.ensure_group(session("s"), name("g"), [&] { return payload; })->token);
+    world.clock.advance(1s);
+    sessions.sweep();
+    EXPECT_EQ(payload.use_count(), 1);
+    tokens.push_back(sessions.ensure_group(session("t"), name("g"), [&] { return payload; })->token);
+    EXPECT_EQ(payload.use_count(), 2);
+  }
+  EXPECT_EQ(payload.use_count(), 1);
+}
+
 // ---- the executor
 
 TEST_F(SessionRegistryTest, AnEndCancelsWhatWaitsAndStopsWhatRuns) {
@@ -485,6 +561,24 @@ TEST(SessionRegistryThreadsTest, NobodyWaitsForASlowListener) {
   EXPECT_EQ(code(registry.ensure_group(session("slow"), name("g"))), ErrorCode::kEnded);
   leave.set_value();
   ending.join();
+}
+
+TEST(SessionRegistryThreadsTest, AnExecutorsListenerMayLookWhileTheRegistryEnds) {
+  SessionRegistry<int>* looks_at = nullptr;
+  GroupExecutor executor({.threads = 1, .listener = [&](const TaskEvent& event) {
+                            if (event.kind != TaskEvent::Kind::kSettled || looks_at == nullptr) return;
+                            EXPECT_EQ(code(looks_at->find_group(session("s"), name("1"))), ErrorCode::kNotFound);
+                          }});
+  ASSERT_TRUE(executor.pause_group("s/0"));
+  {
+    SessionRegistry<int> registry({.executor = &executor, .shards = 1});
+    for (int i = 0; i < 3; ++i) {
+      const auto group = registry.ensure_group(session("s"), name(std::to_string(i)));
+      if (i == 0) executor.submit(group->token, "waits", [] {});
+    }
+    looks_at = &registry;
+  }
+  looks_at = nullptr;
 }
 
 TEST(SessionRegistryThreadsTest, ItSweepsByItself) {

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <span>
 #include <string>
 #include <thread>
@@ -61,12 +62,14 @@ struct NoSessionFaults {
 /// the list of its groups, a group its place there; link() and unlink() are the only ones who change any of it.
 ///
 /// **Locks.** One per shard; nobody holds two, and nothing of a user's runs under one but the visitor of visit(). No
-/// hold is longer than it takes for kGroupsPerHold groups: a session that ends is marked first, which makes its groups
-/// invisible, and then they are taken out in steps, by the one who marked it.
+/// hold but that of groups_of() is longer than it takes for kGroupsPerHold groups: a session that ends is marked first,
+/// which makes its groups invisible, and then they are taken out in steps, by the one who marked it.
 ///
 /// **Time.** Each session has a timer for the moment at which it would have been idle too long as far as was known when
 /// it was armed; then it is looked at again. So activity costs no more than a store. Ended ones stand in a line, as all
 /// are remembered equally long.
+///
+/// **Memory.** What may fail to be allocated is allocated before anything is changed.
 template <class Faults = NoSessionFaults>
 class ShardedSessionTable final : public SessionTable {
  public:
@@ -85,6 +88,7 @@ class ShardedSessionTable final : public SessionTable {
   Result<void> touch(const SessionId& session) override;
   Counts counts() override;
   std::optional<Time> sweep() override;
+  std::vector<Ref<GroupEntry>> clear() override;
   std::string check() override;
 
  private:
@@ -121,6 +125,7 @@ class ShardedSessionTable final : public SessionTable {
   static GroupEntry* find_group(Shard& shard, const GroupId& id) COHORT_REQUIRES(shard.mutex);
   Result<SessionState*> living(Shard& shard, std::uint32_t hash, const SessionId& id) COHORT_REQUIRES(shard.mutex);
 
+  [[nodiscard]] bool take_place();
   void link(Shard& shard, SessionState& session) COHORT_REQUIRES(shard.mutex);
   void unlink(Shard& shard, SessionState& session) COHORT_REQUIRES(shard.mutex);
   static void link(Shard& shard, GroupEntry& entry) COHORT_REQUIRES(shard.mutex);
@@ -131,7 +136,9 @@ class ShardedSessionTable final : public SessionTable {
 
   bool take_out_some(Shard& shard, SessionState& session, Ended& ended) COHORT_REQUIRES(shard.mutex);
   void finish(Shard& shard, SessionState& session, Ended& ended, bool more) COHORT_EXCLUDES(shard.mutex);
-  void sweep(Shard& shard, Time now) COHORT_EXCLUDES(shard.mutex);
+  void sweep(Shard& shard) COHORT_EXCLUDES(shard.mutex);
+  [[nodiscard]] static bool is_due(const Shard& shard, Time now);
+  void tell_of(const Ended& ended);
   void close(GroupEntry& entry);
   void tell(const SessionEvent& event);
   [[nodiscard]] std::optional<Time> next_due() const;
@@ -155,7 +162,7 @@ class ShardedSessionTable final : public SessionTable {
   CondVar sweeper_wake_;
   Time sweeper_sleeps_until_ COHORT_GUARDED_BY(sweeper_mutex_) = Time::min();
   std::atomic<Time::rep> sweeper_due_{Time::min().time_since_epoch().count()};  // A copy, to look at without the lock.
-  bool stopping_ COHORT_GUARDED_BY(sweeper_mutex_) = false;
+  std::atomic<bool> stopping_{false};                                           // Set under sweeper_mutex_.
   std::thread sweeper_;
 };
 
@@ -195,27 +202,39 @@ ShardedSessionTable<Faults>::ShardedSessionTable(SessionOptions options, Functio
 
 template <class Faults>
 ShardedSessionTable<Faults>::~ShardedSessionTable() {
+  clear();
+}
+
+// Everything is taken out before anything is closed: that may run users' code, which may look for it.
+template <class Faults>
+std::vector<Ref<GroupEntry>> ShardedSessionTable<Faults>::clear() {
   {
     MutexLock lock(sweeper_mutex_);
-    stopping_ = true;
+    stopping_.store(true, std::memory_order_relaxed);
     sweeper_wake_.notify_all();
   }
   if (sweeper_.joinable()) sweeper_.join();
+  std::vector<Ref<GroupEntry>> groups;
   for (std::uint32_t i = 0; i < shard_count_; ++i) {
     Shard& shard = shards_[i];
-    std::vector<GroupEntry*> groups;
+    Hold hold(*this, shard);
+    std::vector<GroupEntry*> entries;
     std::vector<SessionState*> sessions;
-    {
-      Hold hold(*this, shard);
-      shard.groups.for_each([&](GroupEntry& entry) { groups.push_back(&entry); });
-      shard.sessions.for_each([&](SessionState& session) { sessions.push_back(&session); });
+    shard.groups.for_each([&](GroupEntry& entry) { entries.push_back(&entry); });
+    shard.sessions.for_each([&](SessionState& session) { sessions.push_back(&session); });
+    for (GroupEntry* entry : entries) {
+      shard.groups.erase(*entry);
+      groups.push_back(Ref<GroupEntry>::adopt(entry));
     }
-    for (GroupEntry* entry : groups) {
-      close(*entry);
-      entry->unref();
+    for (SessionState* session : sessions) {
+      session->groups.clear();
+      session->active = nullptr;
+      unlink(shard, *session);
+      session->unref();
     }
-    for (SessionState* session : sessions) session->unref();
   }
+  for (const Ref<GroupEntry>& entry : groups) close(*entry);
+  return groups;
 }
 
 // ---- where things are
@@ -259,6 +278,9 @@ GroupEntry* ShardedSessionTable<Faults>::find_group(Shard& shard, const GroupId&
 inline Error session_ended(const SessionId& id) {
   return {ErrorCode::kEnded, "session '" + id.str() + "' has ended", {}};
 }
+inline Error too_many_sessions() {
+  return {ErrorCode::kRejected, "there are as many sessions, ended ones included, as there may be (max_sessions)", {}};
+}
 inline Error no_such_session(const SessionId& id) {
   return {ErrorCode::kNotFound, "there is no session '" + id.str() + "'", {}};
 }
@@ -277,11 +299,19 @@ Result<SessionState*> ShardedSessionTable<Faults>::living(Shard& shard, std::uin
 
 // ---- the only ones who change what is where
 
+// For one more session, if there may be one.
+template <class Faults>
+bool ShardedSessionTable<Faults>::take_place() {
+  if (session_count_.fetch_add(1, std::memory_order_relaxed) < max_sessions_) return true;
+  session_count_.fetch_sub(1, std::memory_order_relaxed);
+  return false;
+}
+
+// take_place() comes first.
 template <class Faults>
 void ShardedSessionTable<Faults>::link(Shard& shard, SessionState& session) {
   session.ref();
   shard.sessions.insert(session);
-  session_count_.fetch_add(1, std::memory_order_relaxed);
 }
 
 template <class Faults>
@@ -360,9 +390,10 @@ auto ShardedSessionTable<Faults>::ensure(const SessionId& session, const GroupNa
   Time due = Time::max();
   for (;;) {
     fresh = make(executor_key(session, name), Ref<Activity>(*owner), name.str().size());
+    const Time later = clock_.now();  // That may have taken its time.
     Hold hold(*this, shard);
     if (GroupEntry* entry = find_group(shard, hash, session, name)) {
-      session_of(*entry).touch(now);
+      session_of(*entry).touch(later);
       return Ensured{entry->id(), Ref<GroupEntry>(*entry), false};
     }
     SessionState* known = find_session(shard, session_hash, session);
@@ -378,17 +409,22 @@ auto ShardedSessionTable<Faults>::ensure(const SessionId& session, const GroupNa
                    "session '" + session.str() + "' has " + std::to_string(max_groups_) + " groups, which is the limit",
                    {}};
     }
+    if (owner->groups.size() == owner->groups.capacity()) {
+      owner->groups.reserve(std::max<std::size_t>(4, 2 * owner->groups.size()));
+    }
+    owner->touch(later);
     if (known == nullptr) {
-      if (session_count_.load(std::memory_order_relaxed) >= max_sessions_) {
-        return Error{
-            ErrorCode::kRejected, "there are " + std::to_string(max_sessions_) + " sessions, which is the limit", {}};
+      if (!take_place()) return too_many_sessions();
+      due = idle_at(*owner, later);
+      try {
+        if (due != Time::max()) shard.timers.arm(*owner, due);
+      } catch (...) {
+        session_count_.fetch_sub(1, std::memory_order_relaxed);
+        throw;
       }
       link(shard, *owner);
-      due = idle_at(*owner, now);
-      if (due != Time::max()) shard.timers.arm(*owner, due);
       note_due(shard);
     }
-    owner->touch(now);
     fresh->id_ = {number, hash, ++shard.generation};
     link(shard, *fresh);
     break;
@@ -471,7 +507,7 @@ Result<Ref<GroupEntry>> ShardedSessionTable<Faults>::remove(const GroupId& id) {
 template <class Faults>
 Result<Ended> ShardedSessionTable<Faults>::end(const SessionId& session, std::string_view reason) {
   const auto [shard, number, session_hash] = place_of(session);
-  const Time now = clock_.now();
+  Time now = clock_.now();
   Ended ended{session.str(), std::string(reason), {}};
   Ref<SessionState> owner;
   bool more = false;
@@ -484,28 +520,28 @@ Result<Ended> ShardedSessionTable<Faults>::end(const SessionId& session, std::st
     } else if (!owner) {
       owner = Ref<SessionState>::adopt(new SessionState(session, session_hash, now));
       continue;
-    } else if (session_count_.load(std::memory_order_relaxed) >= max_sessions_) {
-      return Error{ErrorCode::kRejected,
-                   "there are " + std::to_string(max_sessions_) + " sessions, which is the limit; none can be marked",
-                   {}};
+    } else if (!take_place()) {
+      return too_many_sessions();
     } else {
       link(shard, *owner);
     }
+    ended.groups.reserve(owner->groups.size());
+    now = clock_.now();
     mark(shard, *owner, now);
     more = take_out_some(shard, *owner, ended);
     break;
   }
   wake_sweeper(saturating_add(now, remember_ended_));
   finish(shard, *owner, ended, more);
+  tell_of(ended);
   return ended;
 }
 
-// Some of the groups of one that has been marked; true when there are more.
+// Some of the groups of one that has been marked, for whom `ended` has room; true when there are more.
 template <class Faults>
 bool ShardedSessionTable<Faults>::take_out_some(Shard& shard, SessionState& session, Ended& ended) {
   const std::size_t count = std::min(session.groups.size(), kGroupsPerHold);
   const std::span<GroupEntry* const> last = std::span(session.groups).last(count);
-  ended.groups.reserve(ended.groups.size() + count);
   // Step by step for all of them, so that the memory of all is on its way when that of the first is needed.
   for (const GroupEntry* entry : last) entry->prefetch();
   for (const GroupEntry* entry : last) SplitTable<GroupEntry>::prefetch_neighbours(*entry);
@@ -515,6 +551,7 @@ bool ShardedSessionTable<Faults>::take_out_some(Shard& shard, SessionState& sess
   }
   session.groups.resize(session.groups.size() - count);
   if (!session.groups.empty()) return true;
+  std::vector<GroupEntry*>().swap(session.groups);
   if (Faults::kForgetMark) {
     unlink(shard, session);
     session.unref();
@@ -531,6 +568,10 @@ void ShardedSessionTable<Faults>::finish(Shard& shard, SessionState& session, En
   }
   std::ranges::sort(ended.groups, {}, [](const Ref<GroupEntry>& entry) { return entry->id().generation; });
   for (const Ref<GroupEntry>& entry : ended.groups) close(*entry);
+}
+
+template <class Faults>
+void ShardedSessionTable<Faults>::tell_of(const Ended& ended) {
   tell({.kind = SessionEvent::Kind::kSessionEnded,
         .session = ended.session,
         .group = {},
@@ -624,49 +665,71 @@ void ShardedSessionTable<Faults>::tell(const SessionEvent& event) {
 
 template <class Faults>
 std::optional<Time> ShardedSessionTable<Faults>::sweep() {
-  const Time now = clock_.now();
   for (std::uint32_t i = 0; i < shard_count_; ++i) {
-    if (shards_[i].due.load(std::memory_order_seq_cst) <= now.time_since_epoch().count()) sweep(shards_[i], now);
+    while (!stopping_.load(std::memory_order_relaxed) && is_due(shards_[i], clock_.now())) sweep(shards_[i]);
   }
   return next_due();
 }
 
 template <class Faults>
-void ShardedSessionTable<Faults>::sweep(Shard& shard, Time now) {
-  for (bool more = true; more;) {
-    std::vector<Ref<SessionState>> idle;
-    std::vector<Ref<SessionState>> forgotten;
-    {
-      Hold hold(*this, shard);
-      std::size_t looked_at = 0;
-      while (looked_at < kSessionsPerHold && !shard.marks.empty() && shard.marks.front()->forget_at <= now) {
-        SessionState& session = *shard.marks.front();
-        unlink(shard, session);
-        forgotten.push_back(Ref<SessionState>::adopt(&session));
-        ++looked_at;
-      }
-      for (Timer* due = nullptr; looked_at < kSessionsPerHold && (due = shard.timers.pop_due(now)) != nullptr;
-           ++looked_at) {
-        SessionState& session = static_cast<SessionState&>(*due);
-        if (session.ended) continue;
-        if (const Time idle_from = idle_at(session, now); idle_from > now) {
-          shard.timers.arm(session, idle_from);
-        } else {
-          idle.emplace_back(session);
-          mark(shard, session, now);
-        }
-      }
-      note_due(shard);
-      more = Time(Duration(shard.due.load(std::memory_order_relaxed))) <= now;
+bool ShardedSessionTable<Faults>::is_due(const Shard& shard, Time now) {
+  return shard.due.load(std::memory_order_seq_cst) <= now.time_since_epoch().count();
+}
+
+// One step: some marks are forgotten, some sessions end. All of them have ended in every respect before anybody is
+// told.
+template <class Faults>
+void ShardedSessionTable<Faults>::sweep(Shard& shard) {
+  struct Idle {
+    Ref<SessionState> session;
+    Ended ended;
+    bool more = false;
+  };
+  std::vector<Idle> idle;
+  std::vector<Ref<SessionState>> forgotten;
+  idle.reserve(kSessionsPerHold);
+  forgotten.reserve(kSessionsPerHold);
+  {
+    Hold hold(*this, shard);
+    const Time now = clock_.now();
+    while (forgotten.size() < kSessionsPerHold && !shard.marks.empty() && shard.marks.front()->forget_at <= now) {
+      SessionState& session = *shard.marks.front();
+      unlink(shard, session);
+      forgotten.push_back(Ref<SessionState>::adopt(&session));
     }
-    for (const Ref<SessionState>& session : idle) {
-      Ended ended{session->id.str(), "idle", {}};
-      finish(shard, *session, ended, true);
-      try {
-        on_idle_end_(std::move(ended));
-      } catch (...) {
-        // The documented meaning of a callback that throws.
+    std::size_t taken = 0;
+    for (std::size_t i = 0; i < kSessionsPerHold && taken < kGroupsPerHold; ++i) {
+      Timer* due = shard.timers.pop_due(now);
+      if (due == nullptr) break;
+      SessionState& session = static_cast<SessionState&>(*due);
+      if (session.ended) continue;
+      if (const Time idle_from = idle_at(session, now); idle_from > now) {
+        shard.timers.arm(session, idle_from);
+        continue;
       }
+      Idle each{Ref<SessionState>(session), {}, false};
+      try {
+        each.ended = {session.id.str(), "idle", {}};
+        each.ended.groups.reserve(session.groups.size());
+      } catch (...) {
+        shard.timers.arm(session, now);  // There is room: it has just been there.
+        note_due(shard);
+        throw;
+      }
+      taken += session.groups.size();
+      mark(shard, session, now);
+      each.more = take_out_some(shard, session, each.ended);
+      idle.push_back(std::move(each));
+    }
+    note_due(shard);
+  }
+  for (Idle& each : idle) finish(shard, *each.session, each.ended, each.more);
+  for (Idle& each : idle) {
+    tell_of(each.ended);
+    try {
+      on_idle_end_(std::move(each.ended));
+    } catch (...) {
+      // The documented meaning of a callback that throws.
     }
   }
 }
@@ -697,8 +760,17 @@ void ShardedSessionTable<Faults>::run_sweeper() {
   MutexLock lock(sweeper_mutex_);
   while (!stopping_) {
     lock.unlock();
-    static_cast<void>(sweep());
+    bool failed = false;
+    try {
+      static_cast<void>(sweep());
+    } catch (const std::bad_alloc&) {
+      failed = true;  // There may be memory again in a while.
+    }
     lock.lock();
+    if (failed && !stopping_) {
+      sweeper_wake_.wait_until(sweeper_mutex_, std::chrono::steady_clock::now() + std::chrono::seconds(1));
+      continue;
+    }
     const Time until = next_due().value_or(Time::max());
     sweeper_due_.store(count_of(until), std::memory_order_seq_cst);
     while (!stopping_ && sweeper_due_.load(std::memory_order_relaxed) == count_of(until) &&
@@ -736,7 +808,8 @@ std::string ShardedSessionTable<Faults>::check() {
       listed += session.groups.size();
       if (!session.ended && session.groups.empty()) broken = name + "lives without a group";
       if (session.ended && session.active != nullptr) broken = name + "has ended with an active group";
-      if (!session.ended && ttl_ != Duration::zero() && !session.armed()) broken = name + "is never looked at";
+      if (!session.ended && idle_at(session, Time()) != Time::max() && !session.armed())
+        broken = name + "is never looked at";
       bool has_active = session.active == nullptr;
       for (std::size_t i = 0; i < session.groups.size(); ++i) {
         const GroupEntry& entry = *session.groups[i];

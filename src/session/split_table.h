@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 
 namespace cohort::internal {
 
@@ -80,7 +81,8 @@ class SplitTable {
   void split() {
     const std::size_t added = buckets_;
     const auto segment = static_cast<std::size_t>(std::bit_width(added / kFirst));
-    if (!segments_[segment]) segments_[segment] = std::make_unique<Node*[]>(kFirst << (segment - 1));
+    if (!segments_[segment]) segments_[segment].reset(new (std::nothrow) Node*[kFirst << (segment - 1)]());
+    if (!segments_[segment]) return;  // Then its chains grow for the time being.
     Node* left = bucket(added & (half_ - 1));
     bucket(added & (half_ - 1)) = nullptr;
     ++buckets_;

@@ -22,7 +22,7 @@ TaskExtras::TaskExtras(TaskRecord& owner) : limit(owner, false), wake(owner, tru
 TaskExtras::~TaskExtras() = default;
 
 void TaskRecord::enter_group() { label_.own_lease().enter(); }
-void TaskRecord::leave_group() { label_.own_lease().leave(ended_at); }
+void TaskRecord::leave_group(Time now) { label_.own_lease().leave(now); }
 
 TaskRecord::~TaskRecord() { delete extras_.load(std::memory_order_relaxed); }
 

@@ -97,6 +97,8 @@ class SessionTable {
   [[nodiscard]] virtual Counts counts() = 0;
   /// Does what is due, and returns when something will be.
   virtual std::optional<Time> sweep() = 0;
+  /// The end: takes everything out, closes it, and gives it to the caller.
+  virtual std::vector<Ref<GroupEntry>> clear() = 0;
   /// Walks all of it; says what disagrees, or nothing.
   [[nodiscard]] virtual std::string check() = 0;
 };

@@ -29,10 +29,7 @@ class Activity {
   }
 
   void enter() { open_.fetch_add(1, std::memory_order_relaxed); }
-  void leave(Time at) {
-    touch(at);
-    open_.fetch_sub(1, std::memory_order_release);
-  }
+  void leave() { open_.fetch_sub(1, std::memory_order_release); }
   void touch(Time at) {
     const Time::rep time = at.time_since_epoch().count();
     Time::rep last = last_.load(std::memory_order_relaxed);
@@ -85,8 +82,10 @@ class GroupLease {
   }
   /// and that is through with it.
   void leave(Time at) {
-    state_.fetch_sub(1, std::memory_order_release);
-    if (activity_) activity_->leave(at);
+    const bool was_open = (state_.fetch_sub(1, std::memory_order_acq_rel) & kClosed) == 0;
+    if (!activity_) return;
+    if (was_open) activity_->touch(at);
+    activity_->leave();
   }
   /// True when there are tasks that came with it.
   bool close() { return (state_.fetch_or(kClosed, std::memory_order_acq_rel) & ~kClosed) != 0; }
@@ -120,7 +119,7 @@ Ref<Lease> make_lease(std::string_view key, Arguments&&... arguments) {
   static_assert(alignof(Lease) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__, "what a group carries cannot be over-aligned");
   void* block = allocate_block(sizeof(Lease) + key.size());
   char* stored = static_cast<char*>(block) + sizeof(Lease);
-  std::memcpy(stored, key.data(), key.size());
+  if (!key.empty()) std::memcpy(stored, key.data(), key.size());
   try {
     return Ref<Lease>::adopt(::new (block)
                                  Lease(std::string_view(stored, key.size()), std::forward<Arguments>(arguments)...));

@@ -115,8 +115,8 @@ class TaskRecord : public ListLinks<TaskRecord> {
     if (leased) enter_group();
   }
   /// The executor is through with it.
-  void drop_executors_reference() {
-    if (leased) leave_group();
+  void drop_executors_reference(Time now) {
+    if (leased) leave_group(now);
     unref();
   }
 
@@ -203,7 +203,7 @@ class TaskRecord : public ListLinks<TaskRecord> {
   static constexpr int kStatusShift = 8;
 
   void enter_group();
-  void leave_group();
+  void leave_group(Time now);
   TaskExtras& make_extras();
   void notify_waiters();
 
