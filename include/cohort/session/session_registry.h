@@ -63,10 +63,14 @@ class SessionRegistry {
                            std::function<void(EndedSession<Payload>)> on_idle_end = nullptr)
       : table_(internal::SessionTable::make(std::move(options),
                                             [on_idle_end = std::move(on_idle_end)](internal::Ended ended) {
-                                              if (on_idle_end) on_idle_end(released(std::move(ended)));
+                                              EndedSession<Payload> result = released(std::move(ended));
+                                              if (on_idle_end) on_idle_end(std::move(result));
                                             })) {}
-  /// Closes all tokens and cancels their work; tells nobody.
-  ~SessionRegistry() = default;
+  /// Closes all tokens, which cancels their work, and drops all payloads; tells nobody. It does not wait for bodies
+  /// that run: shut the executor down first where they use the registry.
+  ~SessionRegistry() {
+    for (const auto& entry : table_->clear()) static_cast<Entry&>(*entry).payload.reset();
+  }
   SessionRegistry(const SessionRegistry&) = delete;
   SessionRegistry& operator=(const SessionRegistry&) = delete;
 
