@@ -21,8 +21,9 @@ const Layers& allowed() {
       {"base", {}},
       {"task", {"base"}},
       {"group", {"task", "base"}},
+      {"provider", {"task", "base"}},
       {"session", {"group", "task", "base"}},
-      {"testing", {"session", "group", "task", "base"}},
+      {"testing", {"session", "group", "provider", "task", "base"}},
   };
   return table;
 }

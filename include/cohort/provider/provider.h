@@ -1,0 +1,100 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "cohort/base/clock.h"
+#include "cohort/base/histogram.h"
+#include "cohort/base/mutex.h"
+#include "cohort/base/token_bucket.h"
+#include "cohort/provider/breaker.h"
+#include "cohort/provider/bulkhead.h"
+#include "cohort/provider/failure_type.h"
+#include "cohort/provider/score.h"
+
+namespace cohort {
+
+struct ProviderOptions {
+  std::string name;
+  BreakerOptions breaker{};
+  std::uint32_t max_concurrent = 50;
+  std::optional<Rate> rate{};
+  ScoreOptions score{};
+};
+
+/// How a provider is doing.
+struct ProviderStats {
+  std::string name;
+  Breaker::Snapshot breaker;
+  std::uint32_t concurrent = 0;
+  std::uint64_t bulkhead_rejected = 0;
+  std::uint64_t rate_rejected = 0;
+  std::array<std::uint64_t, kFailureTypes> calls{};  ///< By how they ended.
+  Duration p50{0};                                   ///< Of the latency of all calls that ended, as are
+  Duration p95{0};
+  Duration p99{0};
+  std::optional<double> score;
+  double derated_to = 1;
+  Duration cooling_for{0};  ///< It asked not to be called for so long.
+};
+
+/// One who can serve requests, with all that stands between him and a caller.
+///
+/// Thread-safety: thread-safe.
+class Provider {
+ public:
+  explicit Provider(const ProviderOptions& options, Clock& clock = system_clock(), std::uint64_t seed = 0);
+
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] Breaker& breaker() { return breaker_; }
+  [[nodiscard]] const Breaker& breaker() const { return breaker_; }
+  [[nodiscard]] Bulkhead& bulkhead() { return bulkhead_; }
+  [[nodiscard]] Score& score() { return score_; }
+
+  /// Lowers its score to that part, until the expiry if there is one; 1 ends it. 0 leaves it to be used only when there
+  /// is nobody else.
+  void derate(double factor, std::optional<Duration> expires_in = {});
+  [[nodiscard]] double derated_to(Time now) const;
+
+  /// It asked to be left alone until then.
+  void cool_until(Time until);
+  [[nodiscard]] Time cooling_until() const { return Time(Duration(cooling_until_.load(std::memory_order_relaxed))); }
+
+  /// Takes a token of its rate, if it has one.
+  bool take_token(Time now);
+  [[nodiscard]] bool has_token(Time now) const;
+
+  /// For the statistics and the score, how a call ended.
+  void count(FailureType type, Duration latency);
+  [[nodiscard]] ProviderStats stats() const;
+
+  struct Saved {
+    Breaker::Saved breaker;
+    Score::Saved score;
+    Duration cooling_for{0};
+  };
+  [[nodiscard]] Saved save() const;
+  void restore(const Saved& saved);
+
+ private:
+  const std::string name_;
+  Clock& clock_;
+  Breaker breaker_;
+  Bulkhead bulkhead_;
+  Score score_;
+  std::atomic<double> derated_to_{1};
+  std::atomic<Time::rep> derated_until_{Time::max().time_since_epoch().count()};
+  std::atomic<Time::rep> cooling_until_{Time::min().time_since_epoch().count()};
+  std::atomic<std::uint64_t> rate_rejected_{0};
+
+  mutable Mutex mutex_;
+  std::optional<TokenBucket> bucket_ COHORT_GUARDED_BY(mutex_);
+  std::array<std::uint64_t, kFailureTypes> calls_ COHORT_GUARDED_BY(mutex_){};
+  Histogram latency_ COHORT_GUARDED_BY(mutex_);
+};
+
+}  // namespace cohort

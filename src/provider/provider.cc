@@ -1,0 +1,88 @@
+#include "cohort/provider/provider.h"
+
+#include <algorithm>
+
+namespace cohort {
+
+Provider::Provider(const ProviderOptions& options, Clock& clock, std::uint64_t seed)
+    : name_(options.name),
+      clock_(clock),
+      breaker_(options.breaker, clock, seed),
+      bulkhead_(options.max_concurrent),
+      score_(options.score) {
+  MutexLock lock(mutex_);
+  if (options.rate) bucket_.emplace(*options.rate, clock.now());
+}
+
+void Provider::derate(double factor, std::optional<Duration> expires_in) {
+  const Time until = expires_in ? saturating_add(clock_.now(), *expires_in) : Time::max();
+  derated_until_.store(until.time_since_epoch().count(), std::memory_order_relaxed);
+  derated_to_.store(std::clamp(factor, 0.0, 1.0), std::memory_order_relaxed);
+}
+
+double Provider::derated_to(Time now) const {
+  const double factor = derated_to_.load(std::memory_order_relaxed);
+  return factor == 1 || now.time_since_epoch().count() >= derated_until_.load(std::memory_order_relaxed) ? 1 : factor;
+}
+
+void Provider::cool_until(Time until) {
+  const Time::rep wanted = until.time_since_epoch().count();
+  Time::rep current = cooling_until_.load(std::memory_order_relaxed);
+  while (current < wanted && !cooling_until_.compare_exchange_weak(current, wanted, std::memory_order_relaxed)) {
+  }
+}
+
+bool Provider::take_token(Time now) {
+  MutexLock lock(mutex_);
+  if (!bucket_ || bucket_->try_take(now)) return true;
+  rate_rejected_.fetch_add(1, std::memory_order_relaxed);
+  return false;
+}
+
+bool Provider::has_token(Time now) const {
+  MutexLock lock(mutex_);
+  return !bucket_ || bucket_->available(now) != 0;
+}
+
+void Provider::count(FailureType type, Duration latency) {
+  {
+    MutexLock lock(mutex_);
+    ++calls_[static_cast<std::size_t>(type)];
+    if (type != FailureType::kCancelled) latency_.record(latency);
+  }
+  if (type != FailureType::kCancelled && type != FailureType::kHttp4xx) {
+    score_.record(type == FailureType::kSuccess, latency);
+  }
+}
+
+ProviderStats Provider::stats() const {
+  const Time now = clock_.now();
+  ProviderStats stats;
+  stats.name = name_;
+  stats.breaker = breaker_.snapshot();
+  stats.concurrent = bulkhead_.inside();
+  stats.bulkhead_rejected = bulkhead_.rejected();
+  stats.rate_rejected = rate_rejected_.load(std::memory_order_relaxed);
+  stats.score = score_.value();
+  stats.derated_to = derated_to(now);
+  stats.cooling_for = std::max(Duration::zero(), cooling_until() > now ? cooling_until() - now : Duration::zero());
+  MutexLock lock(mutex_);
+  stats.calls = calls_;
+  stats.p50 = latency_.quantile(0.5);
+  stats.p95 = latency_.quantile(0.95);
+  stats.p99 = latency_.quantile(0.99);
+  return stats;
+}
+
+Provider::Saved Provider::save() const {
+  const Time now = clock_.now();
+  return {breaker_.save(), score_.save(), cooling_until() > now ? cooling_until() - now : Duration::zero()};
+}
+
+void Provider::restore(const Saved& saved) {
+  breaker_.restore(saved.breaker);
+  score_.restore(saved.score);
+  if (saved.cooling_for > Duration::zero()) cool_until(saturating_add(clock_.now(), saved.cooling_for));
+}
+
+}  // namespace cohort

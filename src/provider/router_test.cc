@@ -1,0 +1,248 @@
+#include "cohort/provider/router.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cohort/task/sleep.h"
+#include "cohort/testing/world.h"
+
+namespace cohort {
+namespace {
+
+using namespace std::chrono_literals;
+
+class RouterTest : public ::testing::Test {
+ protected:
+  Router& make(std::vector<std::string> names, RouterOptions options = {}) {
+    std::vector<ProviderOptions> providers;
+    for (std::string& name : names) {
+      ProviderOptions provider{.name = std::move(name)};
+      provider.breaker.open_jitter_ratio = 0;
+      providers.push_back(std::move(provider));
+    }
+    options.clock = &world.clock;
+    options.seed = 1;
+    router = std::move(Router::make(std::move(providers), std::move(options)).value());
+    return *router;
+  }
+  Router& make(int count, RouterOptions options = {}) {
+    std::vector<std::string> names;
+    for (int i = 0; i < count; ++i) names.push_back(std::string(1, static_cast<char>('a' + i)));
+    return make(std::move(names), std::move(options));
+  }
+  // Every provider fails, except those named.
+  Routed<std::string> ask(const std::string& good, FailureType type = FailureType::kHttp5xx, std::string detail = {}) {
+    return router->call([&](const Attempt& attempt) -> std::variant<std::string, Failure> {
+      world.clock.advance(10ms);
+      ++asked[std::string(attempt.provider)];
+      if (good.find(attempt.provider) != std::string::npos) return std::string(attempt.provider);
+      return Failure{type, {ErrorCode::kUnavailable, "broken"}, {}, detail};
+    });
+  }
+  void open(const std::string& name) {
+    Breaker& breaker = router->find(name)->breaker();
+    for (int i = 0; i < 5; ++i) breaker.allow().failure(FailureType::kConnect);
+    ASSERT_EQ(breaker.state(), BreakerState::kOpen);
+  }
+
+  World world;
+  std::unique_ptr<Router> router;
+  std::map<std::string, int> asked;
+};
+
+TEST_F(RouterTest, AsksAnotherWhenOneFails) {
+  make(3);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(ask("a").result.value(), "a");
+  for (const auto& stats : router->stats()) EXPECT_EQ(stats.concurrent, 0U);
+}
+
+TEST_F(RouterTest, NobodyIsAskedTwiceAndNotMoreThanAllowed) {
+  make(5, {.max_failover_attempts = 3});
+  const auto routed = ask("");
+  EXPECT_EQ(routed.end, RouteEnd::kAttemptsExhausted);
+  EXPECT_EQ(routed.tries.size(), 3U);
+  for (const auto& [name, times] : asked) EXPECT_EQ(times, 1) << name;
+  EXPECT_NE(routed.result.error().message.find("attempts_exhausted"), std::string::npos);
+  make(2);
+  EXPECT_EQ(ask("").tries.size(), 2U) << "there are no more";
+}
+
+TEST_F(RouterTest, WhatIsTheRequestsFaultIsNotAskedAgain) {
+  make(3);
+  const auto routed = ask("", FailureType::kHttp4xx);
+  EXPECT_EQ(routed.end, RouteEnd::kNotRetryable);
+  EXPECT_EQ(routed.tries.size(), 1U);
+  EXPECT_EQ(routed.result.error().message, "broken");
+}
+
+TEST_F(RouterTest, AllTriesTogetherHaveABudget) {
+  make(3, {.timeout = 100ms});
+  std::vector<Duration> given;
+  const auto routed = router->call([&](const Attempt& attempt) -> Result<int> {
+    given.push_back(attempt.deadline - world.clock.now());
+    world.clock.set(attempt.deadline);
+    return Error{ErrorCode::kTimedOut, "too slow"};
+  });
+  EXPECT_EQ(given, (std::vector<Duration>{100ms, 20ms}));
+  EXPECT_EQ(routed.end, RouteEnd::kBudgetExhausted);
+}
+
+TEST_F(RouterTest, WhenAllAreOpenTheAnswerComesAtOnceWithTheEarliestTime) {
+  make(2);
+  open("a");
+  world.clock.advance(1s);
+  open("b");
+  const auto routed = ask("ab");
+  EXPECT_EQ(routed.end, RouteEnd::kAllOpen);
+  EXPECT_EQ(routed.retry_at, world.clock.now() + 4s);
+  EXPECT_EQ(routed.result.error().code, ErrorCode::kUnavailable);
+  EXPECT_TRUE(asked.empty());
+}
+
+TEST_F(RouterTest, AnOpenOneIsNotAskedAndAHalfOpenOneSeldom) {
+  make(2);
+  open("a");
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(ask("ab").result.value(), "b");
+  world.clock.advance(5s);
+  asked.clear();
+  for (int i = 0; i < 400; ++i) static_cast<void>(ask("ab"));
+  EXPECT_GT(asked["a"], 2) << "probed, and closed again";
+  EXPECT_EQ(router->find("a")->breaker().state(), BreakerState::kClosed);
+}
+
+TEST_F(RouterTest, FullBulkheadsAreTold) {
+  make(1);
+  std::vector<Bulkhead::Place> places;
+  for (int i = 0; i < 50; ++i) places.push_back(router->provider(0).bulkhead().enter());
+  const auto routed = ask("a");
+  EXPECT_EQ(routed.end, RouteEnd::kBulkheadFull);
+  EXPECT_EQ(routed.result.error().code, ErrorCode::kRejected);
+}
+
+TEST_F(RouterTest, SecondTriesHaveABudgetOfTheirOwn) {
+  make(3, {.retries = {.ratio = 0, .floor_per_second = 0}});
+  const auto routed = ask("");
+  EXPECT_EQ(routed.end, RouteEnd::kRetriesExhausted);
+  EXPECT_EQ(routed.tries.size(), 1U);
+}
+
+TEST_F(RouterTest, AFallbackGivesTheValueWhenNobodyCan) {
+  make(2);
+  const auto routed = router->call([](const Attempt&) -> Result<int> { throw std::runtime_error("broken"); },
+                                   [](const Error& error) { return static_cast<int>(error.message.size()); });
+  EXPECT_TRUE(routed.result.ok());
+  EXPECT_TRUE(routed.is_fallback);
+  EXPECT_EQ(routed.end, RouteEnd::kAttemptsExhausted);
+}
+
+TEST_F(RouterTest, WhoeverAsksToBeLeftAloneIs) {
+  make(2);
+  const auto routed = router->call([&](const Attempt& attempt) -> std::variant<int, Failure> {
+    if (attempt.number > 1) return 1;
+    return Failure{FailureType::kHttp429, {ErrorCode::kRejected, "slow down"}, 7s, {}};
+  });
+  ASSERT_EQ(routed.tries.size(), 2U);
+  const std::string cooling = routed.tries[0].provider;
+  asked.clear();
+  for (int i = 0; i < 50; ++i) static_cast<void>(ask("ab"));
+  EXPECT_EQ(asked[cooling], 0);
+  world.clock.advance(7s);
+  for (int i = 0; i < 50; ++i) static_cast<void>(ask("ab"));
+  EXPECT_GT(asked[cooling], 0);
+}
+
+TEST_F(RouterTest, TheSameAnswerFromTwoIsTheRequestsFault) {
+  make(3);
+  for (int i = 0; i < 60; ++i) static_cast<void>(ask("abc"));
+  const auto routed = ask("", FailureType::kHttp5xx, "500 cannot divide by zero");
+  EXPECT_EQ(routed.end, RouteEnd::kNotRetryable);
+  EXPECT_EQ(routed.tries.size(), 2U);
+  for (const auto& stats : router->stats()) {
+    EXPECT_EQ(stats.breaker.window.half_errors, 0U) << stats.name;
+    EXPECT_EQ(stats.calls[static_cast<std::size_t>(FailureType::kHttp5xx)], 0U);
+  }
+  // But not a connection that fails, and not different answers.
+  EXPECT_EQ(ask("", FailureType::kConnect, "refused").tries.size(), 3U);
+  int number = 0;
+  const auto different = router->call([&](const Attempt&) -> std::variant<int, Failure> {
+    return Failure{FailureType::kHttp5xx, {ErrorCode::kUnavailable, "broken"}, {}, std::to_string(++number)};
+  });
+  EXPECT_EQ(different.tries.size(), 3U);
+  std::uint64_t charged = 0;
+  for (const auto& stats : router->stats()) charged += stats.breaker.window.half_errors;
+  EXPECT_EQ(charged, 12U) << "all six of them";
+}
+
+TEST_F(RouterTest, TheBestIsAskedMost) {
+  make(3);
+  for (int i = 0; i < 300; ++i) {
+    for (std::size_t p = 0; p < 3; ++p) {
+      router->provider(p).score().record(p == 0 || world.random.chance(0.6), 10ms);
+    }
+  }
+  std::map<std::size_t, int> chosen;
+  for (int i = 0; i < 1000; ++i) ++chosen[router->select().value()];
+  EXPECT_GT(chosen[0], 600);
+  router->provider(0).derate(0);
+  chosen.clear();
+  for (int i = 0; i < 1000; ++i) ++chosen[router->select().value()];
+  EXPECT_LT(chosen[0], 150);
+}
+
+TEST_F(RouterTest, ACallerWhoGaveLittleTimeMakesASlowCallNotATimeOut) {
+  make(1, {.timeout = 1s});
+  for (int i = 0; i < 10; ++i) static_cast<void>(ask("", FailureType::kTimeout));
+  EXPECT_EQ(router->provider(0).breaker().state(), BreakerState::kClosed);
+  EXPECT_EQ(router->provider(0).breaker().snapshot().window.slow, 10U);
+}
+
+TEST_F(RouterTest, WorksInCoroutines) {
+  make(3);
+  auto task = world.executor.submit("calls", "one", [&]() -> Task<std::string> {
+    auto routed = co_await router->call_async([&](const Attempt& attempt) -> Task<Result<std::string>> {
+      const std::string name(attempt.provider);
+      co_await sleep_for(50ms);
+      if (name != "b") co_return Error{ErrorCode::kUnavailable, "broken"};
+      co_return name;
+    });
+    co_return routed.result.value();
+  });
+  EXPECT_EQ(task.await().value, "b");
+}
+
+TEST_F(RouterTest, ImpossiblePoolsAreRefused) {
+  EXPECT_FALSE(Router::make({}));
+  EXPECT_FALSE(Router::make({{.name = "a"}, {.name = "a"}}));
+  EXPECT_FALSE(Router::make(std::vector<ProviderOptions>(65)));
+  ProviderOptions bad{.name = "bad"};
+  bad.breaker.half_open_success_threshold = 9;
+  EXPECT_NE(Router::make({bad}).error().message.find("'bad'"), std::string::npos);
+}
+
+TEST_F(RouterTest, ManyThreadsMayCallIt) {
+  make(4);
+  router = std::move(Router::make({{.name = "a"}, {.name = "b"}, {.name = "c"}}).value());
+  std::vector<std::thread> threads;
+  for (std::uint64_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      Random random(t);
+      for (int i = 0; i < 500; ++i) {
+        static_cast<void>(router->call([&](const Attempt&) -> Result<int> {
+          if (random.chance(0.3)) return Error{ErrorCode::kUnavailable, "broken"};
+          return 1;
+        }));
+        static_cast<void>(router->stats());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& stats : router->stats()) EXPECT_EQ(stats.concurrent, 0U);
+}
+
+}  // namespace
+}  // namespace cohort
