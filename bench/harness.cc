@@ -97,7 +97,12 @@ int Suite::run(int argc, char** argv) {
   if (isatty(STDERR_FILENO) != 0) std::fprintf(stderr, "\r\033[K");
   std::vector<std::pair<const Figure*, double>> figures;
   for (const Figure& figure : figures_) {
-    if (wanted(figure.workload)) figures.emplace_back(&figure, figure.make(values));
+    if (!wanted(figure.workload)) continue;
+    try {
+      figures.emplace_back(&figure, figure.make(values));
+    } catch (const std::out_of_range&) {
+      // The other part of it was not measured this time.
+    }
   }
   print(values, figures);
   write(values, figures);

@@ -258,6 +258,7 @@ void BasicBreaker<Faults>::enter(BreakerState state, std::string_view reason, Ti
   event.at = now;
   events.push_back(std::move(event));
   successes_ = failures_ = lost_ = 0;
+  changed_at_.store(now.time_since_epoch().count(), std::memory_order_relaxed);
   state_.store((epoch_of(word) + 1) << kStateBits | static_cast<std::uint64_t>(state), std::memory_order_release);
 }
 
@@ -285,11 +286,10 @@ void BasicBreaker<Faults>::close(std::string_view reason, Time now, std::vector<
 template <class Faults>
 void BasicBreaker<Faults>::drop_lost_probes(Time now) {
   const std::uint64_t epoch = epoch_of(state_.load(std::memory_order_relaxed));
-  std::erase_if(probes_, [&](const Probe& probe) {
-    if (probe.leased_until > now) return false;
-    if (probe.epoch == epoch) ++lost_;
-    return true;
-  });
+  const auto is_lost = [&](const Probe& probe) { return probe.leased_until <= now; };
+  lost_ += static_cast<std::uint32_t>(
+      std::ranges::count_if(probes_, [&](const Probe& probe) { return is_lost(probe) && probe.epoch == epoch; }));
+  std::erase_if(probes_, is_lost);
 }
 
 // What the time alone brings about.

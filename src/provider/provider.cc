@@ -1,6 +1,7 @@
 #include "cohort/provider/provider.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace cohort {
 
@@ -11,7 +12,9 @@ Provider::Provider(const ProviderOptions& options, Clock& clock, std::uint64_t s
       bulkhead_(options.max_concurrent),
       score_(options.score) {
   MutexLock lock(mutex_);
-  if (options.rate) bucket_.emplace(*options.rate, clock.now());
+  if (!options.rate) return;
+  bucket_.emplace(*options.rate, clock.now());
+  limited_.store(true, std::memory_order_relaxed);
 }
 
 void Provider::derate(double factor, std::optional<Duration> expires_in) {
@@ -32,22 +35,50 @@ void Provider::cool_until(Time until) {
   }
 }
 
-bool Provider::take_token(Time now) {
+void Provider::slow_down(Time now) {
   MutexLock lock(mutex_);
-  if (!bucket_ || bucket_->try_take(now)) return true;
+  const double answered = static_cast<double>(answered_.counts(now).calls);
+  if (pace_ && now - pace_->slowed_at < std::chrono::seconds(1)) return;  // That was the same complaint.
+  const double pace = std::max(1.0, 0.9 * (pace_ ? std::min(pace_->per_second, answered) : answered));
+  pace_ = {pace, 0, now, now};
+  limited_.store(true, std::memory_order_relaxed);
+}
+
+void Provider::let_pace_flow(Time now) const {
+  if (!pace_) return;
+  const double seconds = std::max(0.0, std::chrono::duration<double>(now - pace_->at).count());
+  pace_->at = std::max(pace_->at, now);
+  pace_->per_second *= std::pow(1.01, seconds);
+  // A tenth of a second's worth at once, no more.
+  pace_->tokens = std::min(pace_->tokens + seconds * pace_->per_second, std::max(2.0, pace_->per_second / 10));
+  if (now - pace_->slowed_at > std::chrono::minutes(2)) pace_.reset();
+}
+
+bool Provider::take_token(Time now) {
+  if (!limited_.load(std::memory_order_relaxed)) return true;
+  MutexLock lock(mutex_);
+  let_pace_flow(now);
+  const bool in_time = !pace_ || pace_->tokens >= 1;
+  if (in_time && (!bucket_ || bucket_->try_take(now))) {
+    if (pace_) pace_->tokens -= 1;
+    return true;
+  }
   rate_rejected_.fetch_add(1, std::memory_order_relaxed);
   return false;
 }
 
-bool Provider::has_token(Time now) const {
+bool Provider::has_token(Time now, double tokens) const {
+  if (!limited_.load(std::memory_order_relaxed)) return true;
   MutexLock lock(mutex_);
-  return !bucket_ || bucket_->available(now) != 0;
+  let_pace_flow(now);
+  return (!pace_ || pace_->tokens >= tokens) && (!bucket_ || bucket_->available(now) != 0);
 }
 
 void Provider::count(FailureType type, Duration latency) {
   {
     MutexLock lock(mutex_);
     ++calls_[static_cast<std::size_t>(type)];
+    if (type != FailureType::kHttp429) answered_.record(clock_.now(), 0, false);
     if (type != FailureType::kCancelled) latency_.record(latency);
   }
   if (type != FailureType::kCancelled && type != FailureType::kHttp4xx) {

@@ -16,6 +16,7 @@ RouterOptions corrected(RouterOptions options) {
   options.top_k = std::max(options.top_k, 1U);
   options.temperature = std::max(options.temperature, 0.01);
   options.half_open_penalty = std::clamp(options.half_open_penalty, 0.0, 1.0);
+  options.recovery = std::max(options.recovery, Duration::zero());
   return options;
 }
 
@@ -84,6 +85,22 @@ double Router::unit() {
   return static_cast<double>((value ^ (value >> 31)) >> 11) * 0x1.0p-53;
 }
 
+// What is left of a provider's score: less by hand; less while its calls pile up, which is the first one sees of a
+// provider that has become slow; less by the errors in its breaker's window, which go up and down less than the score;
+// and less while it recovers.
+double Router::factor_of(const Provider& provider, Time now) const {
+  const double free = 1 - static_cast<double>(provider.bulkhead().inside()) / provider.bulkhead().max_concurrent();
+  double factor = provider.derated_to(now) * std::max(free, 0.0);
+  const BreakerState state = provider.breaker().state();
+  if (state == BreakerState::kHalfOpen || state == BreakerState::kOpen) return factor * options_.half_open_penalty;
+  factor *= 1 - provider.breaker().error_rate(now);
+  const std::optional<Time> closed_at = provider.breaker().changed_at();
+  if (!closed_at || now - *closed_at >= options_.recovery) return factor;
+  const double recovered =
+      static_cast<double>((now - *closed_at).count()) / static_cast<double>(options_.recovery.count());
+  return factor * (options_.half_open_penalty + (1 - options_.half_open_penalty) * std::clamp(recovered, 0.0, 1.0));
+}
+
 // Of those that may be called one of the best, the better the likelier.
 std::optional<std::size_t> Router::select(Time now, const std::bitset<64>& except) {
   struct Candidate {
@@ -99,15 +116,12 @@ std::optional<std::size_t> Router::select(Time now, const std::bitset<64>& excep
   for (std::size_t i = 0; i < providers_.size(); ++i) {
     Provider& provider = *providers_[i];
     if (except[i] || provider.cooling_until() > now || !provider.breaker().would_allow() ||
-        !provider.bulkhead().has_room() || !provider.has_token(now)) {
+        !provider.bulkhead().has_room() || !provider.has_token(now, except.none() ? 2 : 1)) {
       continue;
     }
-    const BreakerState state = provider.breaker().state();
-    const bool probing = state == BreakerState::kHalfOpen || state == BreakerState::kOpen;
     const std::optional<double> score = provider.score().value();
     if (score) known[scored++] = *score;
-    candidates[count++] = {i, score.value_or(0), !score,
-                           provider.derated_to(now) * (probing ? options_.half_open_penalty : 1)};
+    candidates[count++] = {i, score.value_or(0), !score, factor_of(provider, now)};
   }
   if (count == 0) return std::nullopt;
   // Who has had too few calls for a score of his own counts as the pool's median.
@@ -184,7 +198,7 @@ bool Route::next() {
       continue;
     }
     Permit permit = provider.breaker().allow(deadline);
-    if (!permit || !provider.take_token(now)) continue;
+    if (!permit || !provider.take_token(now)) continue;  // (Both, or none: a dropped permit counts nowhere.)
     tried_.set(*index);
     permit_ = std::move(permit);
     place_ = std::move(place);
@@ -258,6 +272,7 @@ bool Route::fail(const Failure& failure) {
   place_.leave();
   failure_ = failure;
   tries_.push_back({std::string(attempt_.provider), failure.type, latency});
+  if (failure.type == FailureType::kHttp429) provider.slow_down(now);
   if (failure.type == FailureType::kHttp429 && failure.retry_after) {
     provider.cool_until(saturating_add(now, std::min(*failure.retry_after, router_->options_.longest_cool_down)));
   }

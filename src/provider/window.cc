@@ -121,8 +121,8 @@ Window::Counts Window::counts(Time now) const {
 
 bool Window::has_trouble(Time now) const {
   const std::uint64_t last = last_trouble_.load(std::memory_order_relaxed);
-  if (kind_ == WindowOptions::Kind::kCalls) return last != 0;
-  return last != 0 && step_of(now) + 1 < last + size_;
+  if (last == 0) return false;
+  return kind_ == WindowOptions::Kind::kCalls || step_of(now) + 1 < last + size_;
 }
 
 }  // namespace cohort

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -171,6 +172,15 @@ class BasicBreaker {
   [[nodiscard]] Time retry_at() const;
 
   [[nodiscard]] BreakerState state() const { return state_of(state_.load(std::memory_order_acquire)); }
+  /// Of the calls in its window.
+  [[nodiscard]] double error_rate(Time now) const {
+    return window_.has_trouble(now) ? std::min(window_.counts(now).error_rate(), 1.0) : 0.0;
+  }
+  /// When it last changed its state; nothing if it never has.
+  [[nodiscard]] std::optional<Time> changed_at() const {
+    const Time::rep at = changed_at_.load(std::memory_order_relaxed);
+    return at == 0 ? std::nullopt : std::optional(Time(Duration(at)));
+  }
   [[nodiscard]] BreakerOptions options() const;
   struct Snapshot {
     BreakerState state = BreakerState::kClosed;
@@ -254,6 +264,7 @@ class BasicBreaker {
   Window window_;
   std::atomic<std::uint64_t> state_{0};
   std::atomic<std::uint32_t> consecutive_{0};
+  std::atomic<Time::rep> changed_at_{0};
   std::atomic<Time::rep> until_{0};  // While open or forced: when to look again.
 
   mutable Mutex mutex_;

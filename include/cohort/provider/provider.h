@@ -53,6 +53,7 @@ class Provider {
   [[nodiscard]] Breaker& breaker() { return breaker_; }
   [[nodiscard]] const Breaker& breaker() const { return breaker_; }
   [[nodiscard]] Bulkhead& bulkhead() { return bulkhead_; }
+  [[nodiscard]] const Bulkhead& bulkhead() const { return bulkhead_; }
   [[nodiscard]] Score& score() { return score_; }
 
   /// Lowers its score to that part, until the expiry if there is one; 1 ends it. 0 leaves it to be used only when there
@@ -64,9 +65,14 @@ class Provider {
   void cool_until(Time until);
   [[nodiscard]] Time cooling_until() const { return Time(Duration(cooling_until_.load(std::memory_order_relaxed))); }
 
-  /// Takes a token of its rate, if it has one.
+  /// It said that it was too much. From now on it is asked at most as often as it has just answered, less a tenth, and
+  /// a hundredth more with each second in which it does not complain.
+  void slow_down(Time now);
+
+  /// Takes a token of its rate and of the pace it has set, where there are such.
   bool take_token(Time now);
-  [[nodiscard]] bool has_token(Time now) const;
+  /// Whether there are so many tokens of its pace, and one of its rate.
+  [[nodiscard]] bool has_token(Time now, double tokens = 1) const;
 
   /// For the statistics and the score, how a call ended.
   void count(FailureType type, Duration latency);
@@ -90,9 +96,19 @@ class Provider {
   std::atomic<Time::rep> derated_until_{Time::max().time_since_epoch().count()};
   std::atomic<Time::rep> cooling_until_{Time::min().time_since_epoch().count()};
   std::atomic<std::uint64_t> rate_rejected_{0};
+  std::atomic<bool> limited_{false};  // There is a rate or a pace.
 
   mutable Mutex mutex_;
   std::optional<TokenBucket> bucket_ COHORT_GUARDED_BY(mutex_);
+  struct Pace {
+    double per_second = 0;
+    double tokens = 0;
+    Time at{};
+    Time slowed_at{};
+  };
+  void let_pace_flow(Time now) const COHORT_REQUIRES(mutex_);
+  mutable std::optional<Pace> pace_ COHORT_GUARDED_BY(mutex_);
+  Window answered_ COHORT_GUARDED_BY(mutex_){{.buckets = 10, .bucket = std::chrono::milliseconds(100)}};
   std::array<std::uint64_t, kFailureTypes> calls_ COHORT_GUARDED_BY(mutex_){};
   Histogram latency_ COHORT_GUARDED_BY(mutex_);
 };

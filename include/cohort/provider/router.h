@@ -29,7 +29,10 @@ struct RouterOptions {
   double total_budget = 1.2;                    ///< Of all tries together, times `timeout`. At least 1.
   std::uint32_t top_k = 3;                      ///< One of so many best is taken. At least 1.
   double temperature = 10;                      ///< The higher, the less the score matters among them. Above 0.
-  double half_open_penalty = 0.5;               ///< What a provider that is being probed has left of its score.
+  /// What a provider that is being probed has left of its score. Once it has recovered it regains the rest over
+  /// `recovery`, so that it is not flooded, and one that comes and goes is used little.
+  double half_open_penalty = 0.5;
+  Duration recovery = std::chrono::seconds(30);
   Duration longest_cool_down = std::chrono::minutes(5);  ///< A provider may ask to be left alone for at most so long.
   RetryBudget::Options retries{};
   /// The kind of an Error, for those who know better.
@@ -199,6 +202,7 @@ class Router {
 
   std::optional<std::size_t> select(Time now, const std::bitset<64>& except);
   [[nodiscard]] double unit();
+  [[nodiscard]] double factor_of(const Provider& provider, Time now) const;
   template <class T>
   Routed<T> finish(const Route& route, std::optional<T> value);
   template <class T, class R>
