@@ -218,7 +218,7 @@ bool ThreadDriver::rest(Runner& runner) {
     runner.spins = false;
     --spinning_;
   }
-  if (!called() && !stopping_ && !inbox_.looks_empty() && scheduler_.idle_workers() != 0) {
+  if (!called() && !stopping_ && !inbox_.looks_empty() && scheduler_.idle_workers() != 0 && is_worth_waking()) {
     std::erase(resting_, &runner);
     scheduler_.remove_idle_worker();
     runner.has_slot = true;
