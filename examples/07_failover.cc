@@ -1,5 +1,5 @@
-// Three providers of the same thing: one becomes slow, one refuses for a while. The router notices, asks the others, and
-// comes back when they do. In virtual time, so a minute passes in no time.
+// Three providers of the same thing: one becomes slow, one refuses for a while. The router notices, asks the others,
+// and comes back when they do. In virtual time, so a minute passes in no time.
 
 #include <chrono>
 #include <cstdio>
@@ -61,7 +61,8 @@ int main() {
   std::map<std::string, int> answers;
   int failed = 0;
   while (clock.now() - start < 60s) {
-    const auto page = router.call([&](const cohort::Attempt& attempt) { return ask(attempt, clock, clock.now() - start); });
+    const auto page =
+        router.call([&](const cohort::Attempt& attempt) { return ask(attempt, clock, clock.now() - start); });
     if (page.result) {
       ++answers[page.tries.back().provider];
     } else {

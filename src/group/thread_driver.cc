@@ -230,9 +230,7 @@ bool ThreadDriver::attend() {
 
 // Not while somebody in a very short turn comes back at once, and what waits is not too much for him: for tasks as
 // short as that the lock is what costs, and a second worker mostly waits for it.
-bool ThreadDriver::is_worth_waking() const {
-  return short_turns_ == 0 || scheduler_.backlog() > kWorthWaking;
-}
+bool ThreadDriver::is_worth_waking() const { return short_turns_ == 0 || scheduler_.backlog() > kWorthWaking; }
 
 // Gives a slot to a thread: to one that spins, to the one that rested last, or to a new one.
 void ThreadDriver::wake_one(Chores& chores) {

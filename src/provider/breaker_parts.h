@@ -103,7 +103,8 @@ auto BasicBreaker<Faults>::allow_slowly(Time now, std::optional<Time> deadline) 
         permit = Permit(nullptr, 0, Time(Duration(until_.load(std::memory_order_relaxed))), 0);
         break;
       case BreakerState::kHalfOpen:
-        if (has_place_for_probe(now)) {
+        if (has_place_for_probe(now) && deadline.value_or(Time::max()) > now) {
+          probed_ = true;
           if (++next_probe_ == 0) ++next_probe_;
           probes_.push_back(
               {next_probe_, epoch_of(word), deadline.value_or(saturating_add(now, options_.half_open_max_duration))});
@@ -130,12 +131,19 @@ bool BasicBreaker<Faults>::would_allow() const {
   const Time now = clock_.now();
   if (state != BreakerState::kHalfOpen) return now >= Time(Duration(until_.load(std::memory_order_relaxed)));
   MutexLock lock(mutex_);
-  return has_place_for_probe(now);
+  if (has_place_for_probe(now)) return true;
+  // Time has brought something about that only allow() can see to: it is worth asking.
+  const std::uint64_t epoch = epoch_of(state_.load(std::memory_order_relaxed));
+  const auto is_out = [&](const Probe& probe) { return probe.epoch == epoch && probe.leased_until > now; };
+  const bool lost = std::ranges::any_of(
+      probes_, [&](const Probe& probe) { return probe.epoch == epoch && probe.leased_until <= now; });
+  return lost || (now >= half_open_until_ && std::ranges::none_of(probes_, is_out));
 }
 
 // Of those that are out, whenever they began, there are never more than permitted; nor of those that decide.
 template <class Faults>
 bool BasicBreaker<Faults>::has_place_for_probe(Time now) const {
+  if (now >= half_open_until_) return false;  // They would come too late.
   const std::uint64_t epoch = epoch_of(state_.load(std::memory_order_relaxed));
   std::size_t out = 0;
   std::size_t decide = successes_ + failures_;
@@ -151,6 +159,11 @@ template <class Faults>
 Time BasicBreaker<Faults>::retry_at() const {
   const Time now = clock_.now();
   const BreakerState state = state_of(state_.load(std::memory_order_acquire));
+  if (state == BreakerState::kHalfOpen) {
+    MutexLock lock(mutex_);
+    if (probes_.empty() || has_place_for_probe(now)) return now;
+    return std::max(now, std::ranges::min(probes_, {}, &Probe::leased_until).leased_until);
+  }
   if (state != BreakerState::kOpen && state != BreakerState::kForcedOpen) return now;
   return std::max(now, Time(Duration(until_.load(std::memory_order_relaxed))));
 }
@@ -257,7 +270,8 @@ void BasicBreaker<Faults>::enter(BreakerState state, std::string_view reason, Ti
   event.attempt = attempt_;
   event.at = now;
   events.push_back(std::move(event));
-  successes_ = failures_ = lost_ = 0;
+  successes_ = failures_ = 0;
+  probed_ = false;
   changed_at_.store(now.time_since_epoch().count(), std::memory_order_relaxed);
   state_.store((epoch_of(word) + 1) << kStateBits | static_cast<std::uint64_t>(state), std::memory_order_release);
 }
@@ -266,7 +280,8 @@ template <class Faults>
 void BasicBreaker<Faults>::open(std::string_view reason, Time now, std::vector<BreakerEvent>& events) {
   const double grown = static_cast<double>(options_.open_base.count()) *
                        std::pow(options_.open_backoff_multiplier, std::min(attempt_, 1000U));
-  const double capped = std::min(grown, static_cast<double>(options_.open_max.count()));
+  constexpr double kLongest = 3e17;  // Ten years, in nanoseconds.
+  const double capped = std::min({grown, static_cast<double>(options_.open_max.count()), kLongest});
   const double jittered = capped * (1 + (random_.unit() * 2 - 1) * options_.open_jitter_ratio);
   const Duration duration(static_cast<Duration::rep>(std::max(jittered, 1.0)));
   until_.store(saturating_add(now, duration).time_since_epoch().count(), std::memory_order_relaxed);
@@ -282,12 +297,13 @@ void BasicBreaker<Faults>::close(std::string_view reason, Time now, std::vector<
   consecutive_.store(0, std::memory_order_relaxed);
 }
 
-// A probe whose lease has ended is lost: its place is free again.
+// A probe whose lease has ended has failed: its provider has not answered in time, or its caller is lost. Its place is
+// free again.
 template <class Faults>
-void BasicBreaker<Faults>::drop_lost_probes(Time now) {
+void BasicBreaker<Faults>::fail_lost_probes(Time now) {
   const std::uint64_t epoch = epoch_of(state_.load(std::memory_order_relaxed));
   const auto is_lost = [&](const Probe& probe) { return probe.leased_until <= now; };
-  lost_ += static_cast<std::uint32_t>(
+  failures_ += static_cast<std::uint32_t>(
       std::ranges::count_if(probes_, [&](const Probe& probe) { return is_lost(probe) && probe.epoch == epoch; }));
   std::erase_if(probes_, is_lost);
 }
@@ -304,14 +320,19 @@ void BasicBreaker<Faults>::look_at_time(Time now, std::vector<BreakerEvent>& eve
       half_open_until_ = saturating_add(now, options_.half_open_max_duration);
       return;
     case BreakerState::kHalfOpen:
-      drop_lost_probes(now);
+      fail_lost_probes(now);
+      if (failures_ >= options_.half_open_failure_threshold) {
+        ++attempt_;
+        open("probes_failed", now, events);
+        return;
+      }
       if (now < half_open_until_) return;
       if (std::ranges::any_of(probes_, [&](const Probe& probe) {
             return probe.epoch == epoch_of(state_.load(std::memory_order_relaxed));
           })) {
         return;
       }
-      if (successes_ + failures_ + lost_ == 0) {
+      if (!probed_) {
         half_open_until_ = saturating_add(now, options_.half_open_max_duration);  // Nobody has asked.
         return;
       }
@@ -346,9 +367,7 @@ void BasicBreaker<Faults>::control(BreakerState state, std::string_view actor, s
         enter(BreakerState::kHalfOpen, "control", now, events);
         half_open_until_ = saturating_add(now, options_.half_open_max_duration);
       } else {
-        enter(BreakerState::kClosed, "control", now, events);
-        consecutive_.store(0, std::memory_order_relaxed);
-        attempt_ = 0;
+        close("control", now, events);
       }
     } else {
       const Time until = expires_in ? saturating_add(now, *expires_in) : Time::max();
@@ -427,7 +446,8 @@ auto BasicBreaker<Faults>::snapshot_locked(Time now) const -> Snapshot {
   snapshot.attempt = attempt_;
   snapshot.probes_out = static_cast<std::uint32_t>(probes_.size());
   const Time until(Duration(until_.load(std::memory_order_relaxed)));
-  if (snapshot.state == BreakerState::kOpen && until > now) snapshot.open_for = until - now;
+  const bool has_end = snapshot.state != BreakerState::kClosed && snapshot.state != BreakerState::kHalfOpen;
+  if (has_end && until > now) snapshot.open_for = until == Time::max() ? Duration::max() : until - now;
   return snapshot;
 }
 
@@ -451,13 +471,14 @@ void BasicBreaker<Faults>::restore(const Saved& saved) {
   {
     MutexLock lock(mutex_);
     attempt_ = std::min(saved.attempt, 1000U);
-    const bool forced = saved.state != BreakerState::kClosed && saved.state != BreakerState::kOpen &&
-                        saved.state != BreakerState::kHalfOpen;
     const bool opens = saved.state == BreakerState::kOpen || saved.state == BreakerState::kHalfOpen;
-    const Duration open_for = std::clamp(saved.open_for, Duration::zero(), 2 * options_.open_max);
-    const Time until = forced ? Time::max() : saturating_add(now, open_for);
+    const bool forced = saved.state == BreakerState::kForcedOpen || saved.state == BreakerState::kForcedClosed ||
+                        saved.state == BreakerState::kDisabled;
+    const Duration open_for =
+        std::clamp(saved.open_for, Duration::zero(), forced ? Duration::max() : options_.open_max);
+    const Time until = saturating_add(now, open_for);
     until_.store(until.time_since_epoch().count(), std::memory_order_relaxed);
-    enter(opens ? BreakerState::kOpen : saved.state, "restored", now, events);
+    enter(opens ? BreakerState::kOpen : forced ? saved.state : BreakerState::kClosed, "restored", now, events);
     consecutive_.store(opens ? 0 : saved.consecutive_failures, std::memory_order_relaxed);
     if (opens) events.back().open_duration = open_for;
   }

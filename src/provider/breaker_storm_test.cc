@@ -39,11 +39,13 @@ class Model {
       case BreakerState::kOpen:
       case BreakerState::kForcedOpen: return {};
       case BreakerState::kHalfOpen:
+        if (deadline.value_or(Time::max()) <= now || now >= half_open_until_) return {};
         if (good_ + bad_ + own_probes() >= options_.permitted_calls_in_half_open ||
             std::ranges::count_if(probes_, [&](const auto& probe) { return probe.second.until > now; }) >=
                 static_cast<std::ptrdiff_t>(options_.permitted_calls_in_half_open)) {
           return {};
         }
+        probed_ = true;
         probes_[++last_probe_] = {epoch, deadline.value_or(now + options_.half_open_max_duration)};
         return {true, epoch, last_probe_};
       default: return {true, epoch, 0};
@@ -96,6 +98,7 @@ class Model {
         half_open_until_ = now + options_.half_open_max_duration;
       } else {
         enter(BreakerState::kClosed);
+        calls_.clear();
         in_a_row = attempt = 0;
       }
       return;
@@ -138,11 +141,12 @@ class Model {
 
   void look(Time now) {
     if (state == BreakerState::kHalfOpen) {
-      lost_ += static_cast<std::size_t>(std::ranges::count_if(
+      bad_ += static_cast<std::size_t>(std::ranges::count_if(
           probes_, [&](const auto& probe) { return probe.second.until <= now && probe.second.epoch == epoch; }));
       std::erase_if(probes_, [&](const auto& probe) { return probe.second.until <= now; });
+      if (bad_ >= options_.half_open_failure_threshold) return reopen(now);
       if (now < half_open_until_ || own_probes() != 0) return;
-      if (good_ + bad_ + lost_ == 0) {
+      if (!probed_) {
         half_open_until_ = now + options_.half_open_max_duration;
       } else {
         reopen(now);
@@ -166,7 +170,8 @@ class Model {
   void enter(BreakerState next) {
     state = next;
     ++epoch;
-    good_ = bad_ = lost_ = 0;
+    good_ = bad_ = 0;
+    probed_ = false;
   }
   void open(Time now) {
     const double seconds =
@@ -190,7 +195,7 @@ class Model {
   int last_probe_ = 0;
   std::size_t good_ = 0;
   std::size_t bad_ = 0;
-  std::size_t lost_ = 0;
+  bool probed_ = false;
   Time half_open_until_{};
   Time until_{};
 };

@@ -222,42 +222,50 @@ TEST_F(BreakerTest, AbandonedProbesAnd429GiveTheirPlaceBack) {
   EXPECT_EQ(breaker->state(), BreakerState::kClosed);
 }
 
-TEST_F(BreakerTest, ALostProbeDoesNotLeaveItHalfOpenForEver) {
+TEST_F(BreakerTest, AProbeThatHasNotEndedByItsDeadlineHasFailed) {
   make();
   half_open();
   Permit lost = breaker->allow(clock.now() + 2s);
-  Permit also_lost = breaker->allow(clock.now() + 2s);
-  EXPECT_FALSE(breaker->allow());
+  EXPECT_FALSE(breaker->allow(clock.now())) << "no time, no probe";
   clock.advance(2s);
-  ASSERT_TRUE(breaker->would_allow());
-  Permit third = breaker->allow(clock.now() + 2s);
-  ASSERT_TRUE(third);
+  EXPECT_FALSE(breaker->allow());
+  EXPECT_EQ(breaker->state(), BreakerState::kOpen);
+  EXPECT_EQ(events.back().reason, "probes_failed");
+  EXPECT_EQ(events.back().attempt, 1U);
   lost.failure(FailureType::kTimeout);
-  EXPECT_EQ(breaker->state(), BreakerState::kHalfOpen) << "its place was somebody else's by then";
-  third.success(1ms);
-  breaker->allow().success(1ms);
-  EXPECT_EQ(breaker->state(), BreakerState::kClosed);
+  EXPECT_EQ(breaker->snapshot().attempt, 1U) << "which counts once";
 }
 
-TEST_F(BreakerTest, UndecidedForTooLongOpensItAgainButNotBeforeAProbesDeadline) {
-  make();
+TEST_F(BreakerTest, UndecidedForTooLongItWaitsForTheLastProbeAndOpens) {
+  make({.permitted_calls_in_half_open = 3, .half_open_success_threshold = 3, .half_open_failure_threshold = 2});
   half_open();
   Permit slow = breaker->allow(clock.now() + 60s);
   clock.advance(45s);
-  Permit other = breaker->allow(clock.now() + 1s);
-  EXPECT_TRUE(other) << "the first probe has time until 60 s";
-  other.success(1ms);
-  clock.advance(16s);
+  EXPECT_FALSE(breaker->allow(clock.now() + 1s)) << "they would come too late";
+  EXPECT_EQ(breaker->state(), BreakerState::kHalfOpen) << "the probe has time until 60 s";
+  slow.success(1ms);
   EXPECT_FALSE(breaker->allow());
   EXPECT_EQ(breaker->state(), BreakerState::kOpen);
   EXPECT_EQ(events.back().reason, "half_open_timeout");
 }
 
-TEST_F(BreakerTest, NobodyAskingIsNoReasonToOpen) {
+TEST_F(BreakerTest, NothingBut429DoesNotKeepItHalfOpen) {
   make();
   half_open();
-  { Permit abandoned = breaker->allow(); }
+  for (int i = 0; i < 100; ++i) {
+    if (Permit permit = breaker->allow()) permit.failure(FailureType::kHttp429);
+    clock.advance(1s);
+  }
+  EXPECT_EQ(breaker->snapshot().attempt, 2U) << "30 s half open, 10 s open, 30 s half open, 20 s open";
+}
+
+TEST_F(BreakerTest, NobodyAskingIsNoReasonToOpen) {
+  make();
+  breaker->force_open("ann", "maintenance");
+  breaker->release("ann", "over");
+  ASSERT_EQ(breaker->state(), BreakerState::kHalfOpen);
   clock.advance(1h);
+  EXPECT_TRUE(breaker->would_allow());
   EXPECT_TRUE(breaker->allow());
 }
 
@@ -295,7 +303,7 @@ TEST_F(BreakerTest, ItCanBeForcedWithReasonActorAndExpiry) {
   breaker->release("ann", "I do not");
   EXPECT_EQ(breaker->state(), BreakerState::kClosed);
   calls(1, FailureType::kConnect);
-  EXPECT_EQ(breaker->state(), BreakerState::kOpen) << "by what it has measured";
+  EXPECT_EQ(breaker->state(), BreakerState::kClosed) << "it begins anew";
 
   breaker->disable("bob", "not needed", 1s);
   calls(100, FailureType::kConnect);
@@ -350,6 +358,13 @@ TEST_F(BreakerTest, ItsStateCanBeSavedAndRestored) {
   other.advance(6s);
   restored.allow().failure(FailureType::kConnect);
   EXPECT_EQ(restored.allow().retry_at() - other.now(), 20s) << "its back-off goes on";
+  breaker->force_open("ann", "maintenance", 10s);
+  restored.restore(breaker->save());
+  EXPECT_EQ(restored.state(), BreakerState::kForcedOpen);
+  other.advance(10s);
+  EXPECT_TRUE(restored.allow()) << "what was forced expires all the same";
+  restored.restore({.state = static_cast<BreakerState>(7), .open_for = Duration::max()});
+  EXPECT_EQ(restored.state(), BreakerState::kClosed);
 }
 
 TEST_F(BreakerTest, AListenerMayCallBackAndThrow) {

@@ -32,6 +32,7 @@ FailureRules::FailureRules() {
 }
 
 FailureType classify_status(int status, bool has_retry_after) {
+  if (status < 100) return FailureType::kUnknown;
   if (status < 400) return FailureType::kSuccess;
   if (status == 429 || (status == 503 && has_retry_after)) return FailureType::kHttp429;
   if (status == 408) return FailureType::kTimeout;

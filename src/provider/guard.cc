@@ -15,15 +15,24 @@ bool wait_for_next_try(const Guard& guard, FailureType type, std::uint32_t attem
   return true;
 }
 
-std::optional<Error> enter(const Guard& guard, Time deadline, Bulkhead::Place& place, Permit& permit) {
+namespace {
+
+Error is_open(const Breaker& breaker) {
+  return {ErrorCode::kUnavailable, "the breaker is " + std::string(to_string(breaker.state()))};
+}
+
+}  // namespace
+
+std::optional<Error> enter(const Guard& guard, Clock& clock, Bulkhead::Place& place, Permit& permit, Time& deadline) {
+  if (guard.breaker != nullptr && !guard.breaker->would_allow()) return is_open(*guard.breaker);
   if (guard.bulkhead != nullptr && !(place = guard.bulkhead->enter(guard.max_wait))) {
     return Error{ErrorCode::kRejected, "as many calls are under way as there may be (" +
                                            std::to_string(guard.bulkhead->max_concurrent()) + ")"};
   }
+  if (guard.timeout > Duration::zero()) deadline = saturating_add(clock.now(), guard.timeout);
   if (guard.breaker != nullptr) {
     permit = guard.breaker->allow(deadline == Time::max() ? std::nullopt : std::optional(deadline));
-    if (!permit)
-      return Error{ErrorCode::kUnavailable, "the breaker is " + std::string(to_string(guard.breaker->state()))};
+    if (!permit) return is_open(*guard.breaker);
   }
   if (guard.rate && !guard.rate()) {
     permit.abandon();

@@ -20,7 +20,7 @@ Provider::Provider(const ProviderOptions& options, Clock& clock, std::uint64_t s
 void Provider::derate(double factor, std::optional<Duration> expires_in) {
   const Time until = expires_in ? saturating_add(clock_.now(), *expires_in) : Time::max();
   derated_until_.store(until.time_since_epoch().count(), std::memory_order_relaxed);
-  derated_to_.store(std::clamp(factor, 0.0, 1.0), std::memory_order_relaxed);
+  derated_to_.store(factor > 0 ? std::min(factor, 1.0) : 0.0, std::memory_order_relaxed);  // What is no number is 0.
 }
 
 double Provider::derated_to(Time now) const {
@@ -36,10 +36,13 @@ void Provider::cool_until(Time until) {
 }
 
 void Provider::slow_down(Time now) {
+  constexpr double kSlowestPace = 5;  // Below that there is nothing to go by, and only its cool-down counts.
   MutexLock lock(mutex_);
-  const double answered = static_cast<double>(answered_.counts(now).calls);
+  // In the last ten seconds, by the second.
+  const double answered = static_cast<double>(answered_.counts(now).calls) / 10;
   if (pace_ && now - pace_->slowed_at < std::chrono::seconds(1)) return;  // That was the same complaint.
-  const double pace = std::max(1.0, 0.9 * (pace_ ? std::min(pace_->per_second, answered) : answered));
+  if (!pace_ && answered < kSlowestPace) return;
+  const double pace = std::max(kSlowestPace, 0.9 * (pace_ ? pace_->per_second : answered));
   pace_ = {pace, 0, now, now};
   limited_.store(true, std::memory_order_relaxed);
 }
@@ -113,7 +116,9 @@ Provider::Saved Provider::save() const {
 void Provider::restore(const Saved& saved) {
   breaker_.restore(saved.breaker);
   score_.restore(saved.score);
-  if (saved.cooling_for > Duration::zero()) cool_until(saturating_add(clock_.now(), saved.cooling_for));
+  if (saved.cooling_for > Duration::zero()) {
+    cool_until(clock_.now() + std::min<Duration>(saved.cooling_for, std::chrono::hours(1)));
+  }
 }
 
 }  // namespace cohort

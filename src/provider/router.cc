@@ -12,10 +12,12 @@ constexpr std::size_t kMostProviders = 64;
 RouterOptions corrected(RouterOptions options) {
   options.max_failover_attempts = std::clamp(options.max_failover_attempts, 1U, 64U);
   options.timeout = std::max<Duration>(options.timeout, std::chrono::milliseconds(1));
-  options.total_budget = std::max(options.total_budget, 1.0);
+  options.timeout = std::min<Duration>(options.timeout, std::chrono::hours(24 * 365));
+  options.total_budget = options.total_budget > 1 ? std::min(options.total_budget, 100.0) : 1.0;
+  options.probe_share = options.probe_share > 0 ? std::min(options.probe_share, 1.0) : 0.0;
   options.top_k = std::max(options.top_k, 1U);
-  options.temperature = std::max(options.temperature, 0.01);
-  options.half_open_penalty = std::clamp(options.half_open_penalty, 0.0, 1.0);
+  options.temperature = options.temperature > 0.01 ? std::min(options.temperature, 1e6) : 0.01;
+  options.half_open_penalty = options.half_open_penalty > 0 ? std::min(options.half_open_penalty, 1.0) : 0.0;
   options.recovery = std::max(options.recovery, Duration::zero());
   return options;
 }
@@ -30,7 +32,9 @@ std::string_view to_string(RouteEnd end) {
     case RouteEnd::kBudgetExhausted: return "budget_exhausted";
     case RouteEnd::kRetriesExhausted: return "retries_exhausted";
     case RouteEnd::kBulkheadFull: return "bulkhead_full";
+    case RouteEnd::kRateLimited: return "rate_limited";
     case RouteEnd::kAllOpen: return "all_open";
+    case RouteEnd::kBroken: return "broken";
   }
   return "ok";
 }
@@ -113,17 +117,29 @@ std::optional<std::size_t> Router::select(Time now, const std::bitset<64>& excep
   std::array<double, kMostProviders> known;
   std::size_t count = 0;
   std::size_t scored = 0;
+  std::optional<std::size_t> last_resort;
+  std::array<std::size_t, kMostProviders> to_probe;
+  std::size_t probes = 0;
   for (std::size_t i = 0; i < providers_.size(); ++i) {
     Provider& provider = *providers_[i];
     if (except[i] || provider.cooling_until() > now || !provider.breaker().would_allow() ||
         !provider.bulkhead().has_room() || !provider.has_token(now, except.none() ? 2 : 1)) {
       continue;
     }
+    if (provider.derated_to(now) == 0) {
+      last_resort = i;
+      continue;
+    }
+    const BreakerState state = provider.breaker().state();
+    if (state == BreakerState::kHalfOpen || state == BreakerState::kOpen) to_probe[probes++] = i;
     const std::optional<double> score = provider.score().value();
     if (score) known[scored++] = *score;
     candidates[count++] = {i, score.value_or(0), !score, factor_of(provider, now)};
   }
-  if (count == 0) return std::nullopt;
+  if (count == 0) return last_resort;
+  if (probes != 0 && unit() < options_.probe_share) {
+    return to_probe[static_cast<std::size_t>(unit() * static_cast<double>(probes)) % probes];
+  }
   // Who has had too few calls for a score of his own counts as the pool's median.
   double median = 70;
   if (scored != 0) {
@@ -160,9 +176,7 @@ Route::Route(Router& router)
       started_(router.clock_.now()),
       last_(saturating_add(started_,
                            Duration(static_cast<Duration::rep>(static_cast<double>(router.options_.timeout.count()) *
-                                                               router.options_.total_budget)))) {
-  router.budget_.count_request();
-}
+                                                               router.options_.total_budget)))) {}
 
 bool Route::next() {
   const RouterOptions& options = router_->options_;
@@ -172,7 +186,7 @@ bool Route::next() {
     charge_held();
     return false;
   }
-  if (now >= last_) {
+  if (last_ - now < options.timeout / 20) {
     end_ = RouteEnd::kBudgetExhausted;
     charge_held();
     return false;
@@ -199,10 +213,14 @@ bool Route::next() {
     }
     Permit permit = provider.breaker().allow(deadline);
     if (!permit || !provider.take_token(now)) continue;  // (Both, or none: a dropped permit counts nowhere.)
+    if (tries_.empty()) router_->budget_.count_request();
     tried_.set(*index);
     permit_ = std::move(permit);
     place_ = std::move(place);
-    attempt_ = {*index, provider.name(), static_cast<std::uint32_t>(tries_.size() + 1), deadline};
+    const Duration first =
+        options.first_chunk_timeout > Duration::zero() ? options.first_chunk_timeout : options.timeout;
+    attempt_ = {*index, provider.name(), static_cast<std::uint32_t>(tries_.size() + 1), deadline,
+                std::min(deadline, saturating_add(now, first))};
     return true;
   }
   // Nobody is left. Why?
@@ -216,16 +234,19 @@ bool Route::next() {
     full = full || (provider->breaker().would_allow() && !provider->bulkhead().has_room());
     earliest = std::min(earliest, std::max(provider->breaker().retry_at(), provider->cooling_until()));
   }
-  end_ = full ? RouteEnd::kBulkheadFull : RouteEnd::kAllOpen;
-  if (!full) retry_at_ = std::max(earliest, now);
+  const bool limited = std::ranges::any_of(router_->providers_, [&](const auto& provider) {
+    return provider->breaker().would_allow() && provider->cooling_until() <= now && !provider->has_token(now, 2);
+  });
+  end_ = full ? RouteEnd::kBulkheadFull : limited ? RouteEnd::kRateLimited : RouteEnd::kAllOpen;
+  if (end_ == RouteEnd::kAllOpen) retry_at_ = std::max(earliest, now);
   return false;
 }
 
-void Route::charge(std::size_t index, Permit permit, FailureType type, Duration latency) {
+void Route::charge(std::size_t index, Permit permit, FailureType type, Duration latency, Duration given) {
   Provider& provider = *router_->providers_[index];
   const Duration slow = provider.breaker().options().slow_call_threshold;
   // Who was given less time than a slow call takes cannot be told from one that is slow.
-  if (type == FailureType::kTimeout && router_->options_.timeout < slow) {
+  if (type == FailureType::kTimeout && given < slow) {
     permit.finish(FailureType::kSuccess, slow);
   } else {
     permit.finish(type, latency);
@@ -234,7 +255,7 @@ void Route::charge(std::size_t index, Permit permit, FailureType type, Duration 
 }
 
 void Route::charge_held() {
-  for (Held& held : held_) charge(held.index, std::move(held.permit), held.type, held.latency);
+  for (Held& held : held_) charge(held.index, std::move(held.permit), held.type, held.latency, held.given);
   held_.clear();
 }
 
@@ -242,9 +263,20 @@ void Route::succeed() {
   const Duration latency = router_->clock_.now() - permit_.started();
   place_.leave();
   charge_held();
-  charge(attempt_.index, std::move(permit_), FailureType::kSuccess, latency);
+  charge(attempt_.index, std::move(permit_), FailureType::kSuccess, latency, Duration::max());
   tries_.push_back({std::string(attempt_.provider), FailureType::kSuccess, latency});
   end_ = RouteEnd::kOk;
+}
+
+void Route::break_off(const Failure& failure) {
+  const Duration latency = router_->clock_.now() - permit_.started();
+  place_.leave();
+  charge_held();
+  failure_ = failure;
+  const Duration time = given();
+  charge(attempt_.index, std::move(permit_), failure.type, latency, time);
+  tries_.push_back({std::string(attempt_.provider), failure.type, latency});
+  end_ = RouteEnd::kBroken;
 }
 
 void Route::abandon() {
@@ -261,12 +293,14 @@ bool Route::may_be_its_own_fault(const Failure& failure, std::size_t index) cons
   if (!kind) return false;
   const Breaker& breaker = router_->providers_[index]->breaker();
   const Breaker::Snapshot seen = breaker.snapshot();
-  return seen.state == BreakerState::kClosed && seen.window.error_rate() < breaker.options().error_rate_threshold / 2;
+  return seen.state == BreakerState::kClosed && seen.window.calls >= 5 &&
+         seen.window.error_rate() < breaker.options().error_rate_threshold / 2;
 }
 
 bool Route::fail(const Failure& failure) {
   const Time now = router_->clock_.now();
   const Duration latency = now - permit_.started();
+  const Duration time = given();
   const std::size_t index = attempt_.index;
   Provider& provider = *router_->providers_[index];
   place_.leave();
@@ -290,9 +324,9 @@ bool Route::fail(const Failure& failure) {
   }
   const bool fails_over = provider.breaker().options().rules[failure.type].fails_over;
   if (suspicious && fails_over) {
-    held_.push_back({index, std::move(permit_), failure.type, latency, failure.detail});
+    held_.push_back({index, std::move(permit_), failure.type, latency, time, failure.detail});
   } else {
-    charge(index, std::move(permit_), failure.type, latency);
+    charge(index, std::move(permit_), failure.type, latency, time);
   }
   if (fails_over) return true;
   charge_held();
@@ -314,6 +348,8 @@ Error Route::error() const {
   switch (end_) {
     case RouteEnd::kBulkheadFull:
       return {ErrorCode::kRejected, "every provider that may be called has as many calls as it may have"};
+    case RouteEnd::kRateLimited:
+      return {ErrorCode::kRejected, "every provider that may be called has been called often enough for now"};
     case RouteEnd::kBudgetExhausted: return {ErrorCode::kTimedOut, "the time for all tries together is over"};
     default: break;
   }

@@ -115,6 +115,33 @@ TEST_F(RouterTest, AnOpenOneIsNotAskedAndAHalfOpenOneSeldom) {
   EXPECT_EQ(router->find("a")->breaker().state(), BreakerState::kClosed);
 }
 
+TEST_F(RouterTest, WhoeverHasRecoveredIsFoundOutHoweverLowItsScore) {
+  make(5);
+  for (int i = 0; i < 30; ++i) {
+    for (std::size_t p = 0; p < 5; ++p) router->provider(p).score().record(p != 0, 10ms);
+  }
+  open("a");
+  world.clock.advance(5s);
+  for (int i = 0; i < 2000; ++i) static_cast<void>(ask("abcde"));
+  EXPECT_EQ(router->find("a")->breaker().state(), BreakerState::kClosed);
+}
+
+TEST_F(RouterTest, DeratedToNothingIsTheLastResort) {
+  make(2);
+  router->find("a")->derate(0);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(ask("ab").result.value(), "b");
+  open("b");
+  EXPECT_EQ(ask("ab").result.value(), "a");
+}
+
+TEST_F(RouterTest, WhoeverHasBeenCalledOftenEnoughIsTold) {
+  router = std::move(Router::make({{.name = "a", .rate = Rate{1, 1h, 1}}}, {.clock = &world.clock, .seed = 1}).value());
+  EXPECT_TRUE(ask("a").result.ok());
+  const auto routed = ask("a");
+  EXPECT_EQ(routed.end, RouteEnd::kRateLimited);
+  EXPECT_EQ(routed.retry_at, std::nullopt);
+}
+
 TEST_F(RouterTest, FullBulkheadsAreTold) {
   make(1);
   std::vector<Bulkhead::Place> places;
@@ -199,6 +226,69 @@ TEST_F(RouterTest, ACallerWhoGaveLittleTimeMakesASlowCallNotATimeOut) {
   for (int i = 0; i < 10; ++i) static_cast<void>(ask("", FailureType::kTimeout));
   EXPECT_EQ(router->provider(0).breaker().state(), BreakerState::kClosed);
   EXPECT_EQ(router->provider(0).breaker().snapshot().window.slow, 10U);
+}
+
+// ---- streams
+
+TEST_F(RouterTest, AStreamFailsOverBeforeItsFirstChunkOnly) {
+  make(3);
+  std::vector<int> got;
+  const auto sink = [&](int chunk) {
+    got.push_back(chunk);
+    return true;
+  };
+  const auto streamed = router->call_stream<int>(
+      [&](const Attempt& attempt, const auto& emit) -> Result<void> {
+        if (attempt.number == 1) return Error{ErrorCode::kUnavailable, "refused"};
+        for (int i = 0; i < 3; ++i) EXPECT_TRUE(emit(i));
+        return {};
+      },
+      sink);
+  EXPECT_TRUE(streamed.result.ok());
+  EXPECT_EQ(got, (std::vector<int>{0, 1, 2}));
+  EXPECT_EQ(streamed.delivered, 3U);
+
+  int attempts = 0;
+  const auto broken = router->call_stream<int>(
+      [&](const Attempt&, const auto& emit) -> Result<void> {
+        ++attempts;
+        emit(1);
+        emit(2);
+        return Error{ErrorCode::kUnavailable, "reset"};
+      },
+      sink);
+  EXPECT_EQ(broken.end, RouteEnd::kBroken);
+  EXPECT_EQ(broken.delivered, 2U);
+  EXPECT_EQ(attempts, 1);
+  EXPECT_EQ(router->find(broken.provider)->stats().calls[static_cast<std::size_t>(FailureType::kConnect)], 1U);
+}
+
+TEST_F(RouterTest, AFirstChunkThatIsLateIsATimeOutAndAnUnwantedStreamNone) {
+  make(2, {.timeout = 10s, .first_chunk_timeout = 1s});
+  std::vector<std::string> got;
+  const auto streamed = router->call_stream<std::string>(
+      [&](const Attempt& attempt, const auto& emit) -> Result<void> {
+        if (attempt.number == 1) world.clock.advance(2s);
+        emit(std::string(attempt.provider));
+        return {};
+      },
+      [&](std::string chunk) {
+        got.push_back(std::move(chunk));
+        return true;
+      });
+  EXPECT_TRUE(streamed.result.ok());
+  EXPECT_EQ(got, (std::vector<std::string>{streamed.provider}));
+
+  const auto unwanted = router->call_stream<int>(
+      [&](const Attempt&, const auto& emit) -> Result<void> {
+        while (emit(1)) {
+        }
+        return Error{ErrorCode::kCancelled, "stopped"};
+      },
+      [](int) { return false; });
+  EXPECT_TRUE(unwanted.result.ok());
+  EXPECT_EQ(unwanted.delivered, 1U);
+  for (const auto& stats : router->stats()) EXPECT_EQ(stats.concurrent, 0U);
 }
 
 TEST_F(RouterTest, WorksInCoroutines) {

@@ -45,8 +45,8 @@ Score::Saved Score::save() const {
 
 void Score::restore(const Saved& saved) {
   MutexLock lock(mutex_);
-  success_rate_ = std::clamp(saved.success_rate, 0.0, 1.0);
-  latency_ms_ = std::max(saved.latency_ms, 0.0);
+  success_rate_ = saved.success_rate > 0 ? std::min(saved.success_rate, 1.0) : 0.0;  // What is no number is 0.
+  latency_ms_ = saved.latency_ms > 0 ? std::min(saved.latency_ms, 1e9) : 0.0;
   calls_.store(saved.calls, std::memory_order_relaxed);
   failed_.reset();
   next_ = known_ = 0;

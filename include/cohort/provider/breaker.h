@@ -52,7 +52,8 @@ struct BreakerOptions {
   std::uint32_t permitted_calls_in_half_open = 2;  ///< Probes at a time, and in all that decide. 1 to 64.
   std::uint32_t half_open_success_threshold = 2;  ///< So many that succeed close it. 1 to permitted_calls_in_half_open.
   std::uint32_t half_open_failure_threshold = 1;  ///< So many that fail open it again. Likewise.
-  /// Undecided for so long it opens again; but not before the deadline of a probe that is out. Longer than 0.
+  /// Undecided for so long it lets nobody through any more, and opens again when the last probe has ended. Longer than
+  /// 0.
   Duration half_open_max_duration = std::chrono::seconds(30);
 
   FailureRules rules{};
@@ -163,10 +164,10 @@ class BasicBreaker {
   BasicBreaker(const BasicBreaker&) = delete;
   BasicBreaker& operator=(const BasicBreaker&) = delete;
 
-  /// Never blocks. `deadline` is when the caller will give up: a probe's place is its own until then, or for
-  /// half_open_max_duration where there is none.
+  /// Never blocks. `deadline` is when the caller will give up: a probe that has not ended by then has failed, as has
+  /// one without a deadline after half_open_max_duration. There is no leave for a probe whose deadline is over.
   Permit allow(std::optional<Time> deadline = std::nullopt);
-  /// Whether allow() would, without taking anything.
+  /// Whether it is worth calling allow(), without taking anything: it would, or time has brought something about.
   [[nodiscard]] bool would_allow() const;
   /// When it is worth asking: now, unless it is open.
   [[nodiscard]] Time retry_at() const;
@@ -188,7 +189,7 @@ class BasicBreaker {
     std::uint32_t consecutive_failures = 0;
     std::uint32_t attempt = 0;
     std::uint32_t probes_out = 0;
-    Duration open_for{0};  ///< How much longer, while it is open.
+    Duration open_for{0};  ///< How much longer, while it is open or forced by hand; Duration::max(): without an end.
   };
   [[nodiscard]] Snapshot snapshot() const;
 
@@ -196,7 +197,7 @@ class BasicBreaker {
   void force_open(std::string_view actor, std::string_view reason, std::optional<Duration> expires_in = {});
   void force_closed(std::string_view actor, std::string_view reason, std::optional<Duration> expires_in = {});
   void disable(std::string_view actor, std::string_view reason, std::optional<Duration> expires_in = {});
-  /// Back to work: closed, with what it has measured; half open after having been forced open.
+  /// Back to work: closed, and beginning anew; half open after having been forced open.
   void release(std::string_view actor, std::string_view reason);
 
   /// Changes thresholds while it runs; what it has measured stays. Fails with what check() says, and with kInvalid when
@@ -206,7 +207,7 @@ class BasicBreaker {
   /// What is worth keeping over a restart, in durations, not in points of time.
   struct Saved {
     BreakerState state = BreakerState::kClosed;
-    Duration open_for{0};
+    Duration open_for{0};  ///< While it is open, or forced by hand; Duration::max(): without an end.
     std::uint32_t attempt = 0;
     std::uint32_t consecutive_failures = 0;
   };
@@ -251,7 +252,7 @@ class BasicBreaker {
   void open(std::string_view reason, Time now, std::vector<BreakerEvent>& events) COHORT_REQUIRES(mutex_);
   void close(std::string_view reason, Time now, std::vector<BreakerEvent>& events) COHORT_REQUIRES(mutex_);
   void look_at_time(Time now, std::vector<BreakerEvent>& events) COHORT_REQUIRES(mutex_);
-  void drop_lost_probes(Time now) COHORT_REQUIRES(mutex_);
+  void fail_lost_probes(Time now) COHORT_REQUIRES(mutex_);
   [[nodiscard]] bool has_place_for_probe(Time now) const COHORT_REQUIRES(mutex_);
   void control(BreakerState state, std::string_view actor, std::string_view reason, std::optional<Duration> expires_in);
   void set_live() COHORT_REQUIRES(mutex_);
@@ -273,7 +274,7 @@ class BasicBreaker {
   std::uint32_t attempt_ COHORT_GUARDED_BY(mutex_) = 0;
   std::uint32_t successes_ COHORT_GUARDED_BY(mutex_) = 0;
   std::uint32_t failures_ COHORT_GUARDED_BY(mutex_) = 0;
-  std::uint32_t lost_ COHORT_GUARDED_BY(mutex_) = 0;  // Probes whose lease has ended.
+  bool probed_ COHORT_GUARDED_BY(mutex_) = false;  // Since it is half open somebody has been let through.
   std::uint32_t next_probe_ COHORT_GUARDED_BY(mutex_) = 0;
   // Those that are out; also those of an earlier time half open, which keep the provider busy still.
   std::vector<Probe> probes_ COHORT_GUARDED_BY(mutex_);

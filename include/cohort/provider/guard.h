@@ -41,8 +41,8 @@ inline FailureType type_of(const Guard& guard, const Error& error) {
 }
 /// Waits before the next try; false when there is none.
 bool wait_for_next_try(const Guard& guard, FailureType type, std::uint32_t attempt, Random& random);
-/// What keeps a try from being made, or nothing; else takes what it needs.
-std::optional<Error> enter(const Guard& guard, Time deadline, Bulkhead::Place& place, Permit& permit);
+/// What keeps a try from being made, or nothing; else takes what it needs, and says by when it has to end.
+std::optional<Error> enter(const Guard& guard, Clock& clock, Bulkhead::Place& place, Permit& permit, Time& deadline);
 
 }  // namespace internal
 
@@ -62,11 +62,10 @@ auto guarded(const Guard& guard, F&& callable) -> std::invoke_result_t<F&, Time>
   Random random(guard.seed ^ static_cast<std::uint64_t>(clock.now().time_since_epoch().count()));
   if (guard.budget != nullptr) guard.budget->count_request();
   for (std::uint32_t attempt = 1;; ++attempt) {
-    const Time now = clock.now();
-    const Time deadline = guard.timeout > Duration::zero() ? saturating_add(now, guard.timeout) : Time::max();
     Bulkhead::Place place;
     Permit permit;
-    if (auto refused = internal::enter(guard, deadline, place, permit)) return std::move(*refused);
+    Time deadline = Time::max();
+    if (auto refused = internal::enter(guard, clock, place, permit, deadline)) return std::move(*refused);
     Answer answer = [&]() -> Answer {
       try {
         return callable(deadline);

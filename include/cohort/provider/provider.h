@@ -65,8 +65,8 @@ class Provider {
   void cool_until(Time until);
   [[nodiscard]] Time cooling_until() const { return Time(Duration(cooling_until_.load(std::memory_order_relaxed))); }
 
-  /// It said that it was too much. From now on it is asked at most as often as it has just answered, less a tenth, and
-  /// a hundredth more with each second in which it does not complain.
+  /// It said that it was too much. For two minutes it is asked at most as often as it has answered of late, less a
+  /// tenth, and a little more with each second in which it does not complain.
   void slow_down(Time now);
 
   /// Takes a token of its rate and of the pace it has set, where there are such.
@@ -108,7 +108,7 @@ class Provider {
   };
   void let_pace_flow(Time now) const COHORT_REQUIRES(mutex_);
   mutable std::optional<Pace> pace_ COHORT_GUARDED_BY(mutex_);
-  Window answered_ COHORT_GUARDED_BY(mutex_){{.buckets = 10, .bucket = std::chrono::milliseconds(100)}};
+  Window answered_ COHORT_GUARDED_BY(mutex_);
   std::array<std::uint64_t, kFailureTypes> calls_ COHORT_GUARDED_BY(mutex_){};
   Histogram latency_ COHORT_GUARDED_BY(mutex_);
 };

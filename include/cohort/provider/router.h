@@ -26,12 +26,15 @@ namespace cohort {
 struct RouterOptions {
   std::uint32_t max_failover_attempts = 3;      ///< Tries of one request, the first included. 1 to 64.
   Duration timeout = std::chrono::seconds(10);  ///< Of one try.
+  Duration first_chunk_timeout{0};              ///< Of a stream, for its first chunk; 0: as `timeout`.
   double total_budget = 1.2;                    ///< Of all tries together, times `timeout`. At least 1.
   std::uint32_t top_k = 3;                      ///< One of so many best is taken. At least 1.
   double temperature = 10;                      ///< The higher, the less the score matters among them. Above 0.
   /// What a provider that is being probed has left of its score. Once it has recovered it regains the rest over
   /// `recovery`, so that it is not flooded, and one that comes and goes is used little.
   double half_open_penalty = 0.5;
+  /// Of the requests, so many go to a provider that is to be probed, whatever its score; 0 to 1.
+  double probe_share = 0.01;
   Duration recovery = std::chrono::seconds(30);
   Duration longest_cool_down = std::chrono::minutes(5);  ///< A provider may ask to be left alone for at most so long.
   RetryBudget::Options retries{};
@@ -49,7 +52,9 @@ enum class RouteEnd : std::uint8_t {
   kBudgetExhausted,    ///< Its time is over.
   kRetriesExhausted,   ///< There have been too many second tries of late.
   kBulkheadFull,       ///< All that may be called are busy.
+  kRateLimited,        ///< All that may be called have been called often enough for now.
   kAllOpen,            ///< Nobody may be called; `retry_at` says when that may change.
+  kBroken,             ///< A stream that had begun broke off.
 };
 [[nodiscard]] std::string_view to_string(RouteEnd end);
 
@@ -58,7 +63,8 @@ struct Attempt {
   std::size_t index = 0;        ///< Of the provider in its pool.
   std::string_view provider{};  ///< Its name.
   std::uint32_t number = 1;
-  Time deadline{};  ///< When the answer must be there.
+  Time deadline{};              ///< When the answer must be there.
+  Time first_chunk_deadline{};  ///< Of a stream: when its first chunk must be.
 };
 
 /// What became of a request.
@@ -74,6 +80,15 @@ struct Routed {
   };
   std::vector<Try> tries{};
   bool is_fallback = false;
+};
+
+/// What became of a stream.
+struct Streamed {
+  Result<void> result;
+  RouteEnd end = RouteEnd::kOk;
+  std::optional<Time> retry_at{};
+  std::size_t delivered = 0;  ///< How many chunks the caller has got, also of one that broke off.
+  std::string provider{};     ///< Whose.
 };
 
 class Router;
@@ -92,7 +107,8 @@ class Route {
  public:
   explicit Route(Router& router);
   Route(Route&&) = default;
-  Route& operator=(Route&&) = default;
+  Route& operator=(Route&&) = delete;
+  ~Route() { charge_held(); }
 
   /// Chooses a provider and takes what a call of it needs. False: there is none, and end() says why.
   bool next();
@@ -101,6 +117,8 @@ class Route {
   /// True when it is worth trying the next. A failure that may be the request's own fault is charged to its provider
   /// only when another one has answered differently.
   bool fail(const Failure& failure);
+  /// It failed when the caller had got part of it already: nobody else is asked.
+  void break_off(const Failure& failure);
   /// The caller wants no more.
   void abandon();
 
@@ -118,9 +136,11 @@ class Route {
     Permit permit;
     FailureType type;
     Duration latency;
+    Duration given;
     std::string detail;
   };
-  void charge(std::size_t index, Permit permit, FailureType type, Duration latency);
+  void charge(std::size_t index, Permit permit, FailureType type, Duration latency, Duration given);
+  [[nodiscard]] Duration given() const { return attempt_.deadline - permit_.started(); }
   void charge_held();
   [[nodiscard]] bool may_be_its_own_fault(const Failure& failure, std::size_t index) const;
 
@@ -185,6 +205,13 @@ class Router {
   auto call_async(F attempt)
       -> Task<Routed<typename internal::AttemptValue<std::invoke_result_t<F&, const Attempt&>>::Type>>;
 
+  /// A stream: `attempt(attempt, emit)` calls `emit(chunk)` for each chunk and returns Result<void> or
+  /// std::variant<std::monostate, Failure>. Each chunk goes to `sink(chunk)`. Another provider is asked only as long as
+  /// nothing has been delivered; a first chunk that comes after its deadline counts as a time-out. When `emit` returns
+  /// false the attempt is to stop: it is too late, or `sink` returned false, which ends the stream without a failure.
+  template <class Chunk, class F, class Sink>
+  Streamed call_stream(F&& attempt, Sink&& sink);
+
   [[nodiscard]] std::size_t size() const { return providers_.size(); }
   [[nodiscard]] Provider& provider(std::size_t index) { return *providers_[index]; }
   /// Null: there is none of that name.
@@ -207,6 +234,12 @@ class Router {
   Routed<T> finish(const Route& route, std::optional<T> value);
   template <class T, class R>
   bool settle(Route& route, R&& returned, std::optional<T>& value);
+  /// Of the exception that is being handled.
+  [[nodiscard]] Failure thrown() const {
+    Error error = Error::from_exception(std::current_exception());
+    const FailureType type = options_.classify ? options_.classify(error) : classify(std::current_exception());
+    return {type, std::move(error), {}, {}};
+  }
   FailureType type_of(const Error& error) const {
     return options_.classify ? options_.classify(error) : classify(error);
   }
@@ -260,7 +293,7 @@ auto Router::call(F&& attempt, Fallback&& fallback) {
     try {
       more = settle(route, attempt(route.attempt()), value);
     } catch (...) {
-      more = route.fail({classify(std::current_exception()), Error::from_exception(std::current_exception()), {}, {}});
+      more = route.fail(thrown());
     }
     if (!more) break;
   }
@@ -274,6 +307,53 @@ auto Router::call(F&& attempt, Fallback&& fallback) {
   return routed;
 }
 
+template <class Chunk, class F, class Sink>
+Streamed Router::call_stream(F&& attempt, Sink&& sink) {
+  Route route(*this);
+  Streamed streamed{{}};
+  while (route.next()) {
+    bool late = false;
+    bool unwanted = false;
+    const auto emit = [&](Chunk chunk) {
+      late = late || (streamed.delivered == 0 && clock_.now() > route.attempt().first_chunk_deadline);
+      if (late || unwanted) return false;
+      ++streamed.delivered;
+      unwanted = !sink(std::move(chunk));
+      return !unwanted;
+    };
+    streamed.provider = route.attempt().provider;
+    std::optional<Failure> failure;
+    try {
+      auto returned = attempt(route.attempt(), emit);
+      if constexpr (is_result_v<decltype(returned)>) {
+        if (!returned.ok()) failure = Failure{type_of(returned.error()), returned.error(), {}, {}};
+      } else if (const Failure* told = std::get_if<Failure>(&returned)) {
+        failure = *told;
+      }
+    } catch (...) {
+      failure = thrown();
+    }
+    if (unwanted) {
+      route.abandon();
+      return streamed;
+    }
+    if (late) failure = Failure{FailureType::kTimeout, {ErrorCode::kTimedOut, "its first chunk came too late"}, {}, {}};
+    if (!failure) {
+      route.succeed();
+      return streamed;
+    }
+    if (streamed.delivered != 0) {
+      route.break_off(*failure);
+      break;
+    }
+    if (!route.fail(*failure)) break;
+  }
+  streamed.end = route.end();
+  streamed.retry_at = route.retry_at();
+  streamed.result = route.error();
+  return streamed;
+}
+
 template <class F>
 auto Router::call_async(F attempt)
     -> Task<Routed<typename internal::AttemptValue<std::invoke_result_t<F&, const Attempt&>>::Type>> {
@@ -285,7 +365,7 @@ auto Router::call_async(F attempt)
     try {
       more = settle(route, co_await attempt(route.attempt()), value);
     } catch (...) {
-      more = route.fail({classify(std::current_exception()), Error::from_exception(std::current_exception()), {}, {}});
+      more = route.fail(thrown());
     }
     if (!more) break;
   }
