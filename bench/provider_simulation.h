@@ -202,7 +202,7 @@ inline Series round_robin(std::uint64_t seed) {
   return simulate(seed, clock, [&] { return std::make_unique<Once>(number++ % kProviders); });
 }
 
-// ---- what the seed begins with: five failures and a score below 40 open for 30 s, half open lets everything through,
+// ---- a simple breaker: five failures and a score below 40 open for 30 s, half open lets everything through,
 // every failure fails over, without a limit
 
 class SimplePool {

@@ -61,7 +61,7 @@ std::vector<SessionId> sessions_of(std::size_t groups) {
   return sessions;
 }
 
-// What the registry of the seed was before: one lock, and no index of a session's groups.
+// As it is often done at first: one lock, and no index of a session's groups.
 class ScanningRegistry {
  public:
   void ensure(const SessionId& session, const GroupName& name) {
