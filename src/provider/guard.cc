@@ -25,7 +25,8 @@ Error is_open(const Breaker& breaker) {
 
 std::optional<Error> enter(const Guard& guard, Clock& clock, Bulkhead::Place& place, Permit& permit, Time& deadline) {
   if (guard.breaker != nullptr && !guard.breaker->would_allow()) return is_open(*guard.breaker);
-  if (guard.bulkhead != nullptr && !(place = guard.bulkhead->enter(guard.max_wait))) {
+  if (guard.bulkhead != nullptr) place = guard.bulkhead->enter(guard.max_wait);
+  if (guard.bulkhead != nullptr && !place) {
     return Error{ErrorCode::kRejected, "as many calls are under way as there may be (" +
                                            std::to_string(guard.bulkhead->max_concurrent()) + ")"};
   }

@@ -77,6 +77,7 @@ Provider* Router::find(std::string_view name) {
 
 std::vector<ProviderStats> Router::stats() const {
   std::vector<ProviderStats> stats;
+  stats.reserve(providers_.size());
   for (const auto& provider : providers_) stats.push_back(provider->stats());
   return stats;
 }

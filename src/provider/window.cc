@@ -36,7 +36,7 @@ Window::Window(const WindowOptions& options)
 
 // The first round is not the first that there could be, so that there is one before it.
 std::uint64_t Window::step_of(Time now) const {
-  return static_cast<std::uint64_t>(now.time_since_epoch().count() / bucket_ns_) + 2 * size_;
+  return static_cast<std::uint64_t>(now.time_since_epoch().count() / bucket_ns_) + std::uint64_t{2} * size_;
 }
 
 void Window::record(Time now, std::uint32_t half_errors, bool slow) {

@@ -40,7 +40,7 @@ class GroupTask {
   template <class F>
     requires std::is_same_v<internal::BodyValue<F>, T>
   GroupTask(const GroupToken& group, std::string task_id, F callable, SubmitOptions options = {})
-      : GroupTask(std::string(group.key()), std::move(task_id), std::move(callable), std::move(options)) {
+      : GroupTask(std::string(group.key()), std::move(task_id), std::move(callable), options) {
     lease_ = internal::Ref<internal::GroupLease>(group.lease());
   }
 
