@@ -212,23 +212,29 @@ TEST(GroupExecutorTest, AListenerHearsOfEveryTaskInOrderAndMayThrow) {
 }
 
 struct ThrowsWhenTaken {
-  explicit ThrowsWhenTaken(std::thread::id by_whom) : by(by_whom) {}
-  ThrowsWhenTaken(ThrowsWhenTaken&& other) : by(other.by) {  // NOLINT(*-noexcept-move*): that is the point.
-    if (std::this_thread::get_id() == by) throw std::runtime_error("cannot be taken");
+  ThrowsWhenTaken(std::thread::id by_whom, std::atomic<bool>& has_thrown) : by(by_whom), thrown(&has_thrown) {}
+  ThrowsWhenTaken(ThrowsWhenTaken&& other) : by(other.by), thrown(other.thrown) {  // NOLINT(*-noexcept-move*)
+    if (std::this_thread::get_id() != by) return;
+    *thrown = true;
+    throw std::runtime_error("cannot be taken");
   }
   std::thread::id by;
+  std::atomic<bool>* thrown;
 };
 
 TEST(GroupExecutorTest, NothingOfABatchOutlivesTheCallEvenIfThatThrows) {
   const std::thread::id caller = std::this_thread::get_id();
+  std::atomic<bool> thrown{false};
   std::atomic<bool> ended{false};
   GroupExecutor executor({.threads = 2});
   std::vector<GroupTask<ThrowsWhenTaken>> tasks;
-  tasks.emplace_back("a", "throws", [&] { return ThrowsWhenTaken(caller); });
+  tasks.emplace_back("a", "throws", [&] { return ThrowsWhenTaken(caller, thrown); });
   tasks.emplace_back("b", "slow", [&] {
-    std::this_thread::sleep_for(20ms);
+    // It ends after the exception is on its way, unless the batch waits for it before it takes the first result.
+    for (int i = 0; i < 20'000 && !thrown; ++i) std::this_thread::yield();
+    for (int i = 0; i < 1000; ++i) std::this_thread::yield();
     ended = true;
-    return ThrowsWhenTaken(caller);
+    return ThrowsWhenTaken(caller, thrown);
   });
   EXPECT_THROW((void)executor.execute_all(tasks), std::runtime_error);
   EXPECT_TRUE(ended);

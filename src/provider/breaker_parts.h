@@ -213,13 +213,12 @@ void BasicBreaker<Faults>::end_probe(std::uint64_t epoch, std::uint32_t probe, F
     } else if (rule.counts && !half) {
       ++failures_;
     }
-    if (failures_ >= options_.half_open_failure_threshold) {
-      ++attempt_;
-      open("probes_failed", now, events);
-    } else if (successes_ >= options_.half_open_success_threshold) {
+    const bool failed = failures_ >= options_.half_open_failure_threshold;
+    // Where thresholds have been changed meanwhile all probes may be used up with nothing decided.
+    const bool used_up = successes_ + failures_ >= options_.permitted_calls_in_half_open;
+    if (!failed && successes_ >= options_.half_open_success_threshold) {
       close("probes_succeeded", now, events);
-    } else if (successes_ + failures_ >= options_.permitted_calls_in_half_open) {
-      // All probes are used up and nothing is decided: thresholds have been changed meanwhile.
+    } else if (failed || used_up) {
       ++attempt_;
       open("probes_failed", now, events);
     }

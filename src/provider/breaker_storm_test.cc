@@ -69,9 +69,7 @@ class Model {
       if (bad_ >= options_.half_open_failure_threshold) {
         reopen(now);
       } else if (good_ >= options_.half_open_success_threshold) {
-        enter(BreakerState::kClosed);
-        calls_.clear();
-        in_a_row = attempt = 0;
+        close();
       } else if (good_ + bad_ >= options_.permitted_calls_in_half_open) {
         reopen(now);
       }
@@ -97,9 +95,7 @@ class Model {
         enter(BreakerState::kHalfOpen);
         half_open_until_ = now + options_.half_open_max_duration;
       } else {
-        enter(BreakerState::kClosed);
-        calls_.clear();
-        in_a_row = attempt = 0;
+        close();
       }
       return;
     }
@@ -158,9 +154,7 @@ class Model {
       enter(BreakerState::kHalfOpen);
       half_open_until_ = now + options_.half_open_max_duration;
     } else {
-      enter(BreakerState::kClosed);
-      calls_.clear();
-      in_a_row = attempt = 0;
+      close();
     }
   }
   [[nodiscard]] std::size_t own_probes() const {
@@ -172,6 +166,11 @@ class Model {
     ++epoch;
     good_ = bad_ = 0;
     probed_ = false;
+  }
+  void close() {
+    enter(BreakerState::kClosed);
+    calls_.clear();
+    in_a_row = attempt = 0;
   }
   void open(Time now) {
     const double seconds =

@@ -174,15 +174,14 @@ std::optional<std::size_t> Router::select(Time now, const std::bitset<64>& excep
 
 Route::Route(Router& router)
     : router_(&router),
-      started_(router.clock_.now()),
-      last_(saturating_add(started_,
+      last_(saturating_add(router.clock_.now(),
                            Duration(static_cast<Duration::rep>(static_cast<double>(router.options_.timeout.count()) *
                                                                router.options_.total_budget)))) {}
 
 bool Route::next() {
   const RouterOptions& options = router_->options_;
   const Time now = router_->clock_.now();
-  if (attempt_.number > options.max_failover_attempts || tries_.size() >= options.max_failover_attempts) {
+  if (tries_.size() >= options.max_failover_attempts) {
     end_ = RouteEnd::kAttemptsExhausted;
     charge_held();
     return false;

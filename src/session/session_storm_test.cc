@@ -16,7 +16,7 @@
 #include "cohort/group/group_executor.h"
 #include "cohort/session/session_registry.h"
 #include "cohort/testing/virtual_clock.h"
-#include "session/sharded_session_table.h"
+#include "session/session_table_parts.h"
 #include "testing/seed_test_fixture.h"
 
 namespace cohort::internal {

@@ -1,7 +1,7 @@
 #include <memory>
 #include <utility>
 
-#include "session/sharded_session_table.h"
+#include "session/session_table_parts.h"
 
 namespace cohort {
 

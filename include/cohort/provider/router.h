@@ -145,7 +145,6 @@ class Route {
   [[nodiscard]] bool may_be_its_own_fault(const Failure& failure, std::size_t index) const;
 
   Router* router_;
-  Time started_;
   Time last_;  // The end of its time.
   Attempt attempt_{};
   Permit permit_;
