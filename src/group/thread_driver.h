@@ -179,7 +179,6 @@ class ThreadDriver {
   bool run_body(TaskRecord& record, Runner& runner, Time& now) COHORT_EXCLUDES(mutex_);
   bool suspend(TaskRecord& record, Runner& runner) COHORT_EXCLUDES(mutex_);
   void arm(TaskRecord& record, AwaitState& state) COHORT_EXCLUDES(mutex_);
-  void wait_outside(AwaitState& state, std::optional<Time> until);
 
   // The watcher.
   void watch() COHORT_EXCLUDES(mutex_);

@@ -6,16 +6,6 @@
 #include "group/thread_driver.h"
 
 namespace cohort::internal {
-namespace {
-
-// Lets a thread that runs no task wait for an AwaitState.
-struct Signal {
-  Mutex mutex;
-  CondVar changed;
-  bool set COHORT_GUARDED_BY(mutex) = false;
-};
-
-}  // namespace
 
 thread_local ThreadDriver::Runner* ThreadDriver::current_runner_ = nullptr;
 
@@ -99,7 +89,7 @@ void ThreadDriver::arm(TaskRecord& record, AwaitState& state) {
 std::unique_ptr<Error> ThreadDriver::await(AwaitState& state, std::optional<Time> until) {
   TaskRecord* task = own_task();
   if (task == nullptr) {
-    wait_outside(state, until);
+    wait_on_this_thread(state, until, clock_);
     return nullptr;
   }
   Runner& runner = *current_runner_;
@@ -141,30 +131,7 @@ void ThreadDriver::block(AwaitState& state) {
       release_slot(runner, now);
     });
   }
-  wait_outside(state, std::nullopt);
-}
-
-void ThreadDriver::wait_outside(AwaitState& state, std::optional<Time> until) {
-  // Shared with the notification, which may still be under way when a timed wait is over.
-  const auto signal = std::make_shared<Signal>();
-  state.arm([signal] {
-    MutexLock lock(signal->mutex);
-    signal->set = true;
-    signal->changed.notify_all();
-  });
-  {
-    MutexLock lock(signal->mutex);
-    while (!signal->set) {
-      if (!until) {
-        signal->changed.wait(signal->mutex);
-        continue;
-      }
-      const Duration left = *until - clock_.now();
-      if (left <= Duration::zero()) break;
-      signal->changed.wait_until(signal->mutex, saturating_add(std::chrono::steady_clock::now(), left));
-    }
-  }
-  state.disarm();
+  wait_on_this_thread(state, std::nullopt, clock_);
 }
 
 // On a runner that exists only for this: no slot is used for what the caller's thread does.

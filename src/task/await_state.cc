@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "cohort/base/mutex.h"
+
 namespace cohort::internal {
 
 AwaitState::AwaitState(std::vector<TaskRef> records, std::size_t need)
@@ -53,6 +55,39 @@ void AwaitState::notify() {
   if (remaining_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   Function<void()> call = std::move(on_satisfied_);
   call();
+}
+
+namespace {
+
+struct Signal {
+  Mutex mutex;
+  CondVar changed;
+  bool set COHORT_GUARDED_BY(mutex) = false;
+};
+
+}  // namespace
+
+void wait_on_this_thread(AwaitState& state, std::optional<Time> until, Clock& clock) {
+  // Shared with the notification, which may still be under way when a timed wait is over.
+  const auto signal = std::make_shared<Signal>();
+  state.arm([signal] {
+    MutexLock lock(signal->mutex);
+    signal->set = true;
+    signal->changed.notify_all();
+  });
+  {
+    MutexLock lock(signal->mutex);
+    while (!signal->set) {
+      if (!until) {
+        signal->changed.wait(signal->mutex);
+        continue;
+      }
+      const Duration left = *until - clock.now();
+      if (left <= Duration::zero()) break;
+      signal->changed.wait_until(signal->mutex, saturating_add(std::chrono::steady_clock::now(), left));
+    }
+  }
+  state.disarm();
 }
 
 }  // namespace cohort::internal

@@ -19,10 +19,23 @@ namespace internal {
 
 void ExecutorAccess::cancel(TaskRecord& record) {
   const ExecutorHome::Visit visit(record);
-  if (Executor* executor = visit.executor()) executor->cancel_record(record);
+  if (Executor* executor = visit.executor()) {
+    executor->cancel_record(record);
+  } else if (record.home == nullptr && !record.is_done()) {
+    record.request_stop();  // A promise's.
+  }
 }
 
 void ExecutorAccess::follow(TaskRecord& record, TaskRecord& predecessor) {
+  if (predecessor.home == nullptr) {
+    record.submitted_at = system_clock().now();
+    record.try_claim(TaskStatus::kRejected);
+    record.set_error({ErrorCode::kInvalid, "a promise has no group that a following task could run in; await it in one"});
+    record.drop_body();
+    record.publish(record.submitted_at);
+    record.drop_executors_reference(record.submitted_at);
+    return;
+  }
   record.home = predecessor.home;
   predecessor.home->executor().follow_record(record, predecessor);
 }
@@ -40,6 +53,8 @@ std::unique_ptr<Error> ExecutorAccess::await(AwaitState& state, std::optional<Ti
     const ExecutorHome::Visit visit(*record);
     if (Executor* executor = visit.executor()) return executor->await(state, until);
   }
+  // Promises only, or all is done by now.
+  wait_on_this_thread(state, until, system_clock());
   return nullptr;
 }
 
@@ -54,7 +69,7 @@ void ExecutorAccess::block(AwaitState& state) {
 
 Time ExecutorAccess::now(const TaskRecord& record) {
   const ExecutorHome::Visit visit(record);
-  return visit.executor() != nullptr ? visit.executor()->clock().now() : Time();
+  return visit.executor() != nullptr ? visit.executor()->clock().now() : system_clock().now();
 }
 
 namespace {

@@ -3,9 +3,11 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "cohort/base/clock.h"
 #include "cohort/base/function.h"
 #include "cohort/task/internal/task_record.h"
 
@@ -57,5 +59,8 @@ class AwaitState {
   std::unique_ptr<Waiter[]> waiters_;
   Function<void()> on_satisfied_;
 };
+
+/// Blocks a thread that has no task to park until `state` is satisfied or `until` has come.
+void wait_on_this_thread(AwaitState& state, std::optional<Time> until, Clock& clock);
 
 }  // namespace cohort::internal
