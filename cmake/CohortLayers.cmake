@@ -44,8 +44,10 @@ function(cohort_layer layer)
   target_sources(cohort_${arg_TO} PUBLIC
     FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/include FILES ${arg_HEADERS})
   list(TRANSFORM arg_TESTS PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
-  set_property(GLOBAL APPEND PROPERTY cohort_layers ${layer})
-  set_property(GLOBAL PROPERTY cohort_tests_of_${layer} ${arg_TESTS})
+  string(REPLACE "/" "_" name ${layer})
+  set_property(GLOBAL APPEND PROPERTY cohort_layers ${name})
+  set_property(GLOBAL PROPERTY cohort_tests_of_${name} ${arg_TESTS})
+  set_property(GLOBAL PROPERTY cohort_library_of_${name} ${arg_TO})
 endfunction()
 
 # A test program: what it tests, private headers of src/ included.
@@ -63,13 +65,18 @@ function(cohort_add_layer_tests)
     get_property(tests GLOBAL PROPERTY cohort_tests_of_${layer})
     if(tests)
       cohort_test(cohort_${layer}_test ${tests})
+      get_property(library GLOBAL PROPERTY cohort_library_of_${layer})
+      target_link_libraries(cohort_${layer}_test PRIVATE cohort::${library})
     endif()
   endforeach()
 endfunction()
 
-function(cohort_install name)
-  install(TARGETS cohort_${name} EXPORT cohort-targets FILE_SET HEADERS)
-  install(EXPORT cohort-targets NAMESPACE cohort:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/cohort)
+# Each library is a component of the package, with its targets in a file of their own.
+function(cohort_install)
+  foreach(name IN LISTS ARGN)
+    install(TARGETS cohort_${name} EXPORT cohort-${name}-targets FILE_SET HEADERS)
+    install(EXPORT cohort-${name}-targets NAMESPACE cohort:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/cohort)
+  endforeach()
   configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/cohort-config.cmake.in
     ${PROJECT_BINARY_DIR}/cohort-config.cmake INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/cohort)
   write_basic_package_version_file(${PROJECT_BINARY_DIR}/cohort-config-version.cmake

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace cohort {
 
@@ -17,10 +18,40 @@ Provider::Provider(const ProviderOptions& options, Clock& clock, std::uint64_t s
   limited_.store(true, std::memory_order_relaxed);
 }
 
-void Provider::derate(double factor, std::optional<Duration> expires_in) {
+void Provider::on_event(std::function<void(const ProviderEvent&)> listener) {
+  listener_ = std::move(listener);
+  breaker_.on_event([this](const BreakerEvent& event) { tell({event, {}, 1}); });
+}
+
+void Provider::tell(ProviderEvent event) const {
+  if (!listener_) return;
+  event.provider = name_;
+  event.derated_to = derated_to(event.at);
+  try {
+    listener_(event);
+  } catch (...) {
+    // A listener's trouble is its own.
+  }
+}
+
+void Provider::derate(double factor, std::string_view actor, std::string_view reason,
+                      std::optional<Duration> expires_in) {
   const Time until = expires_in ? saturating_add(clock_.now(), *expires_in) : Time::max();
   derated_until_.store(until.time_since_epoch().count(), std::memory_order_relaxed);
   derated_to_.store(factor > 0 ? std::min(factor, 1.0) : 0.0, std::memory_order_relaxed);  // What is no number is 0.
+  const Breaker::Snapshot seen = breaker_.snapshot();
+  ProviderEvent event;
+  event.from = event.to = seen.state;
+  event.reason = "derated";
+  event.error_rate = seen.window.error_rate();
+  event.slow_rate = seen.window.slow_rate();
+  event.consecutive_failures = seen.consecutive_failures;
+  event.attempt = seen.attempt;
+  event.at = clock_.now();
+  event.actor = actor;
+  event.text = reason;
+  event.expires_in = expires_in;
+  tell(std::move(event));
 }
 
 double Provider::derated_to(Time now) const {

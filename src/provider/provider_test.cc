@@ -132,7 +132,25 @@ TEST(ProviderTest, TellsHowItIsDoing) {
   Bulkhead::Place place = provider.bulkhead().enter();
   EXPECT_TRUE(provider.take_token(clock.now()));
   EXPECT_FALSE(provider.take_token(clock.now()));
-  provider.derate(0.25, 10s);
+  std::vector<ProviderEvent> events;
+  provider.on_event([&](const ProviderEvent& event) {
+    events.push_back(event);
+    throw std::runtime_error("a listener's trouble is its own");
+  });
+  provider.derate(0.25, "alice", "invoice unpaid", 10s);
+  ASSERT_EQ(events.size(), 1U);
+  EXPECT_EQ(events[0].provider, provider.name());
+  EXPECT_EQ(events[0].reason, "derated");
+  EXPECT_EQ(events[0].derated_to, 0.25);
+  EXPECT_EQ(events[0].actor, "alice");
+  EXPECT_EQ(events[0].text, "invoice unpaid");
+  EXPECT_EQ(events[0].expires_in, 10s);
+  provider.breaker().force_open("bob", "maintenance");
+  ASSERT_EQ(events.size(), 2U);
+  EXPECT_EQ(events[1].provider, provider.name());
+  EXPECT_EQ(events[1].to, BreakerState::kForcedOpen);
+  EXPECT_EQ(events[1].actor, "bob");
+  provider.breaker().release("bob", "done");
   provider.cool_until(clock.now() + 2s);
   const ProviderStats stats = provider.stats();
   EXPECT_EQ(stats.calls[static_cast<std::size_t>(FailureType::kTimeout)], 10U);

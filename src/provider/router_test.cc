@@ -128,7 +128,7 @@ TEST_F(RouterTest, WhoeverHasRecoveredIsFoundOutHoweverLowItsScore) {
 
 TEST_F(RouterTest, DeratedToNothingIsTheLastResort) {
   make(2);
-  router->find("a")->derate(0);
+  router->find("a")->derate(0, "test", "no trust");
   for (int i = 0; i < 100; ++i) EXPECT_EQ(ask("ab").result.value(), "b");
   open("b");
   EXPECT_EQ(ask("ab").result.value(), "a");
@@ -215,7 +215,7 @@ TEST_F(RouterTest, TheBestIsAskedMost) {
   std::map<std::size_t, int> chosen;
   for (int i = 0; i < 1000; ++i) ++chosen[router->select().value()];
   EXPECT_GT(chosen[0], 600);
-  router->provider(0).derate(0);
+  router->provider(0).derate(0, "test", "no trust");
   chosen.clear();
   for (int i = 0; i < 1000; ++i) ++chosen[router->select().value()];
   EXPECT_LT(chosen[0], 150);

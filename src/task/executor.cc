@@ -30,7 +30,8 @@ void ExecutorAccess::follow(TaskRecord& record, TaskRecord& predecessor) {
   if (predecessor.home == nullptr) {
     record.submitted_at = system_clock().now();
     record.try_claim(TaskStatus::kRejected);
-    record.set_error({ErrorCode::kInvalid, "a promise has no group that a following task could run in; await it in one"});
+    record.set_error(
+        {ErrorCode::kInvalid, "a promise has no group that a following task could run in; await it in one"});
     record.drop_body();
     record.publish(record.submitted_at);
     record.drop_executors_reference(record.submitted_at);

@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -24,6 +25,12 @@ struct ProviderOptions {
   std::uint32_t max_concurrent = 50;
   std::optional<Rate> rate{};
   ScoreOptions score{};
+};
+
+/// What happened to a provider: to its breaker, or that it was derated, which has the reason "derated".
+struct ProviderEvent : BreakerEvent {
+  std::string provider{};
+  double derated_to = 1;
 };
 
 /// How a provider is doing.
@@ -57,9 +64,12 @@ class Provider {
   [[nodiscard]] Score& score() { return score_; }
 
   /// Lowers its score to that part, until the expiry if there is one; 1 ends it. 0 leaves it to be used only when there
-  /// is nobody else.
-  void derate(double factor, std::optional<Duration> expires_in = {});
+  /// is nobody else. With who did it and why, for the event.
+  void derate(double factor, std::string_view actor, std::string_view reason, std::optional<Duration> expires_in = {});
   [[nodiscard]] double derated_to(Time now) const;
+
+  /// Called with no lock held; may call the provider; what it throws is ignored. Set before it is used.
+  void on_event(std::function<void(const ProviderEvent&)> listener);
 
   /// It asked to be left alone until then.
   void cool_until(Time until);
@@ -87,8 +97,11 @@ class Provider {
   void restore(const Saved& saved);
 
  private:
+  void tell(ProviderEvent event) const;
+
   const std::string name_;
   Clock& clock_;
+  std::function<void(const ProviderEvent&)> listener_;
   Breaker breaker_;
   Bulkhead bulkhead_;
   Score score_;

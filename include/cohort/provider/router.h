@@ -216,6 +216,10 @@ class Router {
   /// Null: there is none of that name.
   [[nodiscard]] Provider* find(std::string_view name);
   [[nodiscard]] std::vector<ProviderStats> stats() const;
+  /// What happens to any of them, see Provider::on_event.
+  void on_event(const std::function<void(const ProviderEvent&)>& listener) {
+    for (const auto& provider : providers_) provider->on_event(listener);
+  }
   [[nodiscard]] const RouterOptions& options() const { return options_; }
   [[nodiscard]] Clock& clock() const { return clock_; }
 

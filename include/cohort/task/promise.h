@@ -65,8 +65,8 @@ class PromiseRecord final : public ResultRecord<T> {
 
 }  // namespace internal
 
-/// The end of something that no executor runs: an answer from the network, a write that another thread does. Whoever does
-/// it holds the Promise; whoever waits for it has its handle, with all that handles can do but `then`.
+/// The end of something that no executor runs: an answer from the network, a write that another thread does. Whoever
+/// does it holds the Promise; whoever waits for it has its handle, with all that handles can do but `then`.
 ///
 ///     Promise<int> promise("answer", [] { /* somebody called cancel() on a handle */ });
 ///     TaskHandle<int> handle = promise.handle();
@@ -81,8 +81,7 @@ template <class T>
 class Promise {
  public:
   explicit Promise(std::string_view name = {}, Function<void()> on_cancel = {}, Clock& clock = system_clock())
-      : clock_(&clock),
-        record_(internal::Ref<Record>::adopt(new Record(name, std::move(on_cancel), clock.now()))) {}
+      : clock_(&clock), record_(internal::Ref<Record>::adopt(new Record(name, std::move(on_cancel), clock.now()))) {}
   Promise(Promise&& other) noexcept = default;
   Promise& operator=(Promise&&) = delete;
   ~Promise() {

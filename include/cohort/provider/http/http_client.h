@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "cohort/base/clock.h"
+#include "cohort/base/function.h"
+#include "cohort/base/result.h"
+#include "cohort/provider/http/http_message.h"
+#include "cohort/task/task.h"
+#include "cohort/task/task_handle.h"
+
+namespace cohort {
+
+struct HttpClientOptions {
+  std::uint32_t max_in_flight = 256;   ///< Calls that have a connection or want one. 1 to 65,536.
+  std::uint32_t max_waiting = 10'000;  ///< Calls behind them; what comes then is refused.
+  std::uint32_t max_idle_connections = 64;
+  Duration connect_timeout = std::chrono::seconds(2);
+  Duration timeout = std::chrono::seconds(10);
+  std::size_t max_response_bytes = 16U << 20U;
+  std::size_t max_header_bytes = 64U << 10U;
+  std::uint32_t max_redirects = 0;  ///< 0: a redirect is an answer like another.
+  std::string proxy{};              ///< Empty: none, whatever the environment says.
+  std::string ca_file{};            ///< Whom to trust, in PEM; empty: whom the system trusts.
+  bool verify_tls = true;           ///< False gives up what TLS is for: anybody may answer.
+  std::string user_agent = "cohort";
+};
+
+/// Calls over HTTP, all of them on one thread of its own; connections are kept and used again.
+///
+///     auto client = HttpClient::make();
+///     HttpAnswer answer = (*client)->fetch("http://127.0.0.1:8080/page");            // blocks; parks in a task
+///     HttpAnswer answer = co_await (*client)->fetch_async("http://127.0.0.1:8080/page");  // suspends
+///
+/// With a Router, where each kind of failure counts as what it is:
+///
+///     router.call([&](const Attempt& attempt) {
+///       return require_success(client.fetch(HttpRequest(url_of(attempt.provider)).with_deadline(attempt.deadline)));
+///     });
+///
+/// A request that cannot be sent (a bad URL, a line break in a header) fails as kHttp4xx: it is its own fault. What a
+/// time-out means depends on how far the call had come: no address is kDns, no connection kConnect, no secure one kTls,
+/// no answer kTimeout; but one that was given less than `connect_timeout` in all is always kTimeout.
+///
+/// Thread-safety: thread-safe. Its destructor ends open calls with kEnded.
+/// Example: examples/08_http_failover.cc
+class HttpClient {
+ public:
+  static Result<std::unique_ptr<HttpClient>> make(HttpClientOptions options = {});
+  HttpClient(const HttpClient&) = delete;
+  HttpClient& operator=(const HttpClient&) = delete;
+  ~HttpClient();
+
+  /// A handle to wait for, or to cancel. It succeeds with an answer or the Failure; it fails only with kCancelled and
+  /// kEnded.
+  TaskHandle<HttpAnswer> send(HttpRequest request);
+  /// Waits for it. When the task that waits runs out of time, the call is given up.
+  HttpAnswer fetch(HttpRequest request);
+  Task<HttpAnswer> fetch_async(HttpRequest request);
+
+  /// Gives the body to `sink` piece by piece, on this thread, as it comes; `sink` returns false when it wants no more,
+  /// which ends the call as cancelled. A sink that is slow slows the server down, nobody else. The answer has no body;
+  /// the limit on its size is only on what has not been taken yet. The body of a status of 400 and more is not for the
+  /// sink but in the answer. `first_chunk_deadline` is when the first piece must be there.
+  HttpAnswer stream(HttpRequest request, Function<bool(std::string_view)> sink,
+                    std::optional<Time> first_chunk_deadline = {});
+
+  struct Stats {
+    std::uint64_t sent = 0;         ///< Calls that have ended, however.
+    std::uint64_t connections = 0;  ///< Made for them.
+    std::uint32_t in_flight = 0;
+    std::uint32_t waiting = 0;
+  };
+  [[nodiscard]] Stats stats() const;
+
+ private:
+  class Loop;
+  explicit HttpClient(std::shared_ptr<Loop> loop);
+  std::shared_ptr<Loop> loop_;
+};
+
+}  // namespace cohort

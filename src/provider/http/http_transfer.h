@@ -1,0 +1,118 @@
+#pragma once
+
+// One call: what was asked, what has come so far, and its libcurl handle while it is under way.
+
+#include <curl/curl.h>
+
+#include <array>
+#include <memory>
+#include <string>
+
+#include "cohort/base/mutex.h"
+#include "cohort/provider/http/http_client.h"
+#include "cohort/task/promise.h"
+
+namespace cohort::internal {
+
+struct EasyDeleter {
+  void operator()(CURL* easy) const { curl_easy_cleanup(easy); }
+};
+using Easy = std::unique_ptr<CURL, EasyDeleter>;
+
+/// Between the client's thread, which puts in what comes, and the one that reads a stream. It holds `kMost` bytes and a
+/// little: then the connection is not read from until it has been emptied.
+///
+/// Thread-safety: thread-safe.
+class StreamPipe {
+ public:
+  static constexpr std::size_t kMost = 256U << 10U;
+
+  /// False: full, try again after the reader has taken all.
+  bool put(std::string_view piece) COHORT_EXCLUDES(mutex_);
+  void end() COHORT_EXCLUDES(mutex_);
+
+  struct Taken {
+    std::string bytes;
+    bool was_full = false;  ///< The client's thread is to be told that there is room.
+    bool ended = false;
+    bool too_late = false;
+  };
+  /// Waits for the next bytes, the end, or until `until`.
+  Taken take(std::optional<Time> until) COHORT_EXCLUDES(mutex_);
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  std::string bytes_ COHORT_GUARDED_BY(mutex_);
+  bool full_ COHORT_GUARDED_BY(mutex_) = false;
+  bool ended_ COHORT_GUARDED_BY(mutex_) = false;
+};
+
+/// Made by any thread, then the client's thread's alone.
+class HttpTransfer {
+ public:
+  enum class State { kNew, kWaiting, kActive, kDone };
+
+  HttpTransfer(HttpRequest request, const HttpClientOptions& options, std::shared_ptr<StreamPipe> pipe,
+               Function<void()> on_cancel);
+
+  /// Why the request cannot be sent.
+  [[nodiscard]] static Result<void> check(const HttpRequest& request);
+
+  [[nodiscard]] TaskHandle<HttpAnswer> handle() const { return promise_.handle(); }
+  [[nodiscard]] Time limit() const { return limit_; }
+  [[nodiscard]] CURL* easy() const { return easy_.get(); }
+
+  /// Prepares the handle, which has been reset; it is given back by finish().
+  void start(Easy easy, const HttpClientOptions& options, Time now);
+  /// The call has ended with that result of libcurl; settles it.
+  Easy finish(CURLcode code, Time now);
+  /// It has ended without one; so has, with the handle, one that was under way.
+  Easy give_up(Error error);
+  void fail(FailureType type, ErrorCode code, std::string_view what);
+
+  [[nodiscard]] std::uint32_t connections_made() const;
+  void go_on() {
+    if (state == State::kActive) curl_easy_pause(easy_.get(), CURLPAUSE_CONT);
+  }
+
+  State state = State::kNew;
+
+ private:
+  struct SlistDeleter {
+    void operator()(curl_slist* list) const { curl_slist_free_all(list); }
+  };
+
+  static CURLcode on_tls(CURL* easy, void* context, void* self);
+  static std::size_t on_header(char* data, std::size_t size, std::size_t count, void* self);
+  static std::size_t on_body(char* data, std::size_t size, std::size_t count, void* self);
+  std::size_t take_header(std::string_view line);
+  std::size_t take_body(std::string_view piece);
+  void set_method();
+  [[nodiscard]] HttpAnswer answer_of(CURLcode code, Time now);
+  [[nodiscard]] FailureType type_of(CURLcode code) const;
+  [[nodiscard]] FailureType type_of_timeout() const;
+  [[nodiscard]] curl_off_t info(CURLINFO what) const;
+  [[nodiscard]] std::string subject() const;
+  void settle(Result<HttpAnswer> answer);
+
+  HttpRequest request_;
+  const Time begun_;
+  const Duration connect_timeout_;
+  const Time limit_;  // When it must have ended.
+  const std::size_t max_body_;
+  const std::size_t max_headers_;
+  Promise<HttpAnswer> promise_;
+  std::shared_ptr<StreamPipe> pipe_;  // Null: it is no stream.
+
+  Easy easy_;
+  std::unique_ptr<curl_slist, SlistDeleter> header_list_;
+  std::array<char, CURL_ERROR_SIZE> error_text_{};
+  HttpResponse response_;
+  std::size_t header_bytes_ = 0;
+  std::string_view refused_;  // What we would not take of the answer.
+  bool tls_begun_ = false;
+  bool paused_ = false;
+};
+
+}  // namespace cohort::internal
