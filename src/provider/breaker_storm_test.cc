@@ -3,9 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <rapidcheck.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstdlib>
 #include <iostream>
 #include <map>
 #include <string>
@@ -199,9 +202,29 @@ class Model {
   Time until_{};
 };
 
+// The choices of a history, from a seed without an end, or from a list that ends it and that rapidcheck can shrink.
+class Choices {
+ public:
+  explicit Choices(std::uint64_t seed) : random_(seed) {}
+  explicit Choices(std::vector<std::uint32_t> list) : random_(0), list_(std::move(list)) {}
+
+  [[nodiscard]] bool at_end() const { return list_ && next_ >= list_->size(); }
+  std::uint64_t below(std::uint64_t limit) { return list_ ? listed() % limit : random_.below(limit); }
+  bool chance(double probability) {
+    return list_ ? static_cast<double>(listed() % 1000) >= 1000 * (1 - probability) : random_.chance(probability);
+  }
+
+ private:
+  std::uint64_t listed() { return at_end() ? 0 : (*list_)[next_++]; }
+
+  Random random_;
+  std::optional<std::vector<std::uint32_t>> list_;
+  std::size_t next_ = 0;
+};
+
+// What went wrong, or nothing.
 template <class Faults>
-std::string run_history(std::uint64_t seed) {
-  Random random(seed);
+std::string run_history(Choices random) {
   const auto some = [&](std::uint64_t most) { return static_cast<std::uint32_t>(1 + random.below(most)); };
   VirtualClock clock;
   const auto thresholds = [&](BreakerOptions options) {
@@ -221,7 +244,7 @@ std::string run_history(std::uint64_t seed) {
   options.open_base = std::chrono::seconds(some(4));
   options.open_max = std::chrono::seconds(4 + some(16));
   options = thresholds(options);
-  BasicBreaker<Faults> breaker(options, clock, seed);
+  BasicBreaker<Faults> breaker(options, clock, 1);
   Model model(options);
 
   struct Open {
@@ -232,7 +255,7 @@ std::string run_history(std::uint64_t seed) {
   // Some histories are of nothing but answers of one kind.
   const bool one_kind = random.chance(0.2);
   const auto only = static_cast<FailureType>(random.below(kFailureTypes));
-  for (int i = 0; i < 400; ++i) {
+  for (int i = 0; i < 400 && !random.at_end(); ++i) {
     switch (random.below(10)) {
       case 0:
       case 1:
@@ -318,8 +341,17 @@ std::string run_history(std::uint64_t seed) {
 TEST(BreakerStormTest, DoesWhatItsModelDoes) {
   const Seeds seeds(3000);
   for (std::uint64_t seed = seeds.first(); seed <= seeds.last(); ++seed) {
-    ASSERT_EQ(run_history<NoBreakerFaults>(seed), "") << "replay with ./dev sim " << seed;
+    ASSERT_EQ(run_history<NoBreakerFaults>(Choices(seed)), "") << "replay with ./dev sim " << seed;
   }
+}
+
+// The same from lists of choices: one that fails is shrunk to a short one and printed. RC_PARAMS="seed=1
+// max_success=10000" sets another seed and number.
+TEST(BreakerPropertyTest, DoesWhatItsModelDoes) {
+  ::setenv("RC_PARAMS", "seed=42 max_success=400 max_size=600", 0);
+  EXPECT_TRUE(rc::check("a breaker does what its model does", [](const std::vector<std::uint32_t>& choices) {
+    RC_ASSERT(run_history<NoBreakerFaults>(Choices(choices)) == "");
+  }));
 }
 
 // A test that cannot fail proves nothing.
@@ -342,7 +374,7 @@ TYPED_TEST_SUITE(PlantedBreakerBugTest, PlantedBugs);
 
 TYPED_TEST(PlantedBreakerBugTest, IsFound) {
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
-    const std::string broken = run_history<TypeParam>(seed);
+    const std::string broken = run_history<TypeParam>(Choices(seed));
     if (broken.empty()) continue;
     std::cout << "seed " << seed << ": " << broken << "\n";
     return;

@@ -11,7 +11,8 @@ Provider::Provider(const ProviderOptions& options, Clock& clock, std::uint64_t s
       clock_(clock),
       breaker_(options.breaker, clock, seed),
       bulkhead_(options.max_concurrent),
-      score_(options.score) {
+      score_(options.score),
+      counted_at_(clock.now().time_since_epoch().count()) {
   MutexLock lock(mutex_);
   if (!options.rate) return;
   bucket_.emplace(*options.rate, clock.now());
@@ -109,10 +110,12 @@ bool Provider::has_token(Time now, double tokens) const {
 }
 
 void Provider::count(FailureType type, Duration latency) {
+  const Time now = clock_.now();
+  counted_at_.store(now.time_since_epoch().count(), std::memory_order_relaxed);
   {
     MutexLock lock(mutex_);
     ++calls_[static_cast<std::size_t>(type)];
-    if (type != FailureType::kHttp429) answered_.record(clock_.now(), 0, false);
+    if (type != FailureType::kHttp429) answered_.record(now, 0, false);
     if (type != FailureType::kCancelled) latency_.record(latency);
   }
   if (type != FailureType::kCancelled && type != FailureType::kHttp4xx) {

@@ -90,6 +90,12 @@ double Router::unit() {
   return static_cast<double>((value ^ (value >> 31)) >> 11) * 0x1.0p-53;
 }
 
+double Router::forgotten_part(Duration unused) const {
+  if (options_.forget_after <= Duration::zero() || unused <= options_.forget_after) return 0;
+  return std::min(1.0, static_cast<double>((unused - options_.forget_after).count()) /
+                           (4 * static_cast<double>(options_.forget_after.count())));
+}
+
 // What is left of a provider's score: less by hand; less while its calls pile up, which is the first one sees of a
 // provider that has become slow; less by the errors in its breaker's window, which go up and down less than the score;
 // and less while it recovers.
@@ -111,13 +117,12 @@ std::optional<std::size_t> Router::select(Time now, const std::bitset<64>& excep
   struct Candidate {
     std::size_t index;
     double score;
-    bool unknown;
     double factor;
+    double trust;  // In the score; without it the candidate counts as the pool's median.
   };
   std::array<Candidate, kMostProviders> candidates;
-  std::array<double, kMostProviders> known;
   std::size_t count = 0;
-  std::size_t scored = 0;
+  bool needs_median = false;
   std::optional<std::size_t> last_resort;
   std::array<std::size_t, kMostProviders> to_probe;
   std::size_t probes = 0;
@@ -134,23 +139,34 @@ std::optional<std::size_t> Router::select(Time now, const std::bitset<64>& excep
     const BreakerState state = provider.breaker().state();
     if (state == BreakerState::kHalfOpen || state == BreakerState::kOpen) to_probe[probes++] = i;
     const std::optional<double> score = provider.score().value();
-    if (score) known[scored++] = *score;
-    candidates[count++] = {i, score.value_or(0), !score, factor_of(provider, now)};
+    const double trust = score ? 1 - forgotten_part(now - provider.counted_at()) : 0;
+    needs_median = needs_median || trust < 1;
+    candidates[count++] = {i, score.value_or(-1), factor_of(provider, now), trust};
   }
   if (count == 0) return last_resort;
   if (probes != 0 && unit() < options_.probe_share) {
     return to_probe[static_cast<std::size_t>(unit() * static_cast<double>(probes)) % probes];
   }
-  // Who has had too few calls for a score of his own counts as the pool's median.
-  double median = 70;
-  if (scored != 0) {
-    const auto middle = known.begin() + static_cast<std::ptrdiff_t>(scored / 2);
-    std::nth_element(known.begin(), middle, known.begin() + static_cast<std::ptrdiff_t>(scored));
-    median = *middle;
+  if (needs_median) {
+    // Who has had too few calls for a score of his own counts as the pool's median. And a bad score is forgotten when
+    // there is nothing new to go by; else who has it would never lose it.
+    std::array<double, kMostProviders> known;
+    std::size_t scored = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (candidates[i].score >= 0) known[scored++] = candidates[i].score;
+    }
+    double median = 70;
+    if (scored != 0) {
+      const auto middle = known.begin() + static_cast<std::ptrdiff_t>(scored / 2);
+      std::nth_element(known.begin(), middle, known.begin() + static_cast<std::ptrdiff_t>(scored));
+      median = *middle;
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      Candidate& each = candidates[i];
+      if (each.score < median) each.score = median + (each.score - median) * each.trust;
+    }
   }
-  for (std::size_t i = 0; i < count; ++i) {
-    candidates[i].score = (candidates[i].unknown ? median : candidates[i].score) * candidates[i].factor;
-  }
+  for (std::size_t i = 0; i < count; ++i) candidates[i].score *= candidates[i].factor;
   const std::size_t best = std::min<std::size_t>(options_.top_k, count);
   std::partial_sort(candidates.begin(), candidates.begin() + static_cast<std::ptrdiff_t>(best),
                     candidates.begin() + static_cast<std::ptrdiff_t>(count),
@@ -158,8 +174,9 @@ std::optional<std::size_t> Router::select(Time now, const std::bitset<64>& excep
                       return a.score != b.score ? a.score > b.score : a.index < b.index;
                     });
   std::array<double, kMostProviders> weights;
-  double sum = 0;
-  for (std::size_t i = 0; i < best; ++i) {
+  weights[0] = 1;
+  double sum = 1;
+  for (std::size_t i = 1; i < best; ++i) {
     sum += weights[i] = std::exp((candidates[i].score - candidates[0].score) / options_.temperature);
   }
   double draw = unit() * sum;

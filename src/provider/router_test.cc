@@ -55,6 +55,27 @@ class RouterTest : public ::testing::Test {
   std::map<std::string, int> asked;
 };
 
+TEST_F(RouterTest, ABadScoreIsForgottenWhenItIsOld) {
+  make(2);
+  for (int i = 0; i < 40; ++i) {
+    router->find("a")->count(FailureType::kHttp5xx, 10ms);
+    router->find("b")->count(FailureType::kSuccess, 10ms);
+  }
+  const auto share_of_a = [&] {
+    int chosen = 0;
+    for (int i = 0; i < 200; ++i) chosen += router->select() == 0U ? 1 : 0;
+    return chosen;
+  };
+  const auto use_b = [&] { router->find("b")->count(FailureType::kSuccess, 10ms); };
+  EXPECT_EQ(share_of_a(), 0) << "it has failed all the time";
+  world.clock.advance(10s);
+  use_b();
+  EXPECT_EQ(share_of_a(), 0) << "and that is not long ago";
+  world.clock.advance(80s);
+  use_b();
+  EXPECT_GT(share_of_a(), 50) << "nobody has asked it since";
+}
+
 TEST_F(RouterTest, AsksAnotherWhenOneFails) {
   make(3);
   for (int i = 0; i < 4; ++i) EXPECT_EQ(ask("a").result.value(), "a");

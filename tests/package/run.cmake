@@ -10,6 +10,7 @@ function(check_package binary_dir work_dir)
     -D CMAKE_PREFIX_PATH=${work_dir}/prefix -D CMAKE_CXX_COMPILER=${CXX} -D CMAKE_BUILD_TYPE=Debug)
   run(${CMAKE_COMMAND} --build ${work_dir}/build)
   run(${work_dir}/build/outside)
+  run(${work_dir}/build/outside_http)
 endfunction()
 
 file(REMOVE_RECURSE ${WORK_DIR}/static ${WORK_DIR}/shared)

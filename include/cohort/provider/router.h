@@ -36,6 +36,9 @@ struct RouterOptions {
   /// Of the requests, so many go to a provider that is to be probed, whatever its score; 0 to 1.
   double probe_share = 0.01;
   Duration recovery = std::chrono::seconds(30);
+  /// A score below the pool's median that has not changed for so long begins to rise to it, and is there after five
+  /// times as long. 0: never.
+  Duration forget_after = std::chrono::seconds(15);
   Duration longest_cool_down = std::chrono::minutes(5);  ///< A provider may ask to be left alone for at most so long.
   RetryBudget::Options retries{};
   /// The kind of an Error, for those who know better.
@@ -232,6 +235,7 @@ class Router {
 
   std::optional<std::size_t> select(Time now, const std::bitset<64>& except);
   [[nodiscard]] double unit();
+  [[nodiscard]] double forgotten_part(Duration unused) const;
   [[nodiscard]] double factor_of(const Provider& provider, Time now) const;
   template <class T>
   Routed<T> finish(const Route& route, std::optional<T> value);
