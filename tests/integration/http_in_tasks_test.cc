@@ -78,12 +78,12 @@ TEST(HttpInTasksTest, ATaskThatRunsOutOfTimeGivesItsCallUp) {
   });
   auto client = std::move(*HttpClient::make({.timeout = 1min}));
   std::atomic<int> timed_out{0};
+  const auto count = [&](const HttpAnswer& answer) {
+    const Failure* failure = std::get_if<Failure>(&answer);
+    if (failure != nullptr && failure->type == FailureType::kTimeout) ++timed_out;
+  };
   {
     GroupExecutor executor({.defaults = {.max_concurrency = 4}});
-    const auto count = [&](const HttpAnswer& answer) {
-      const Failure* failure = std::get_if<Failure>(&answer);
-      if (failure != nullptr && failure->type == FailureType::kTimeout) ++timed_out;
-    };
     const auto plain =
         executor.submit("g", "plain", [&] { count(client->fetch(HttpRequest(server.url()))); }, {.run_timeout = 20ms});
     const auto coroutine = executor.submit(
