@@ -37,6 +37,7 @@ struct Actions {
     stop.swap(other.stop);
     let_go.swap(other.let_go);
     admit.swap(other.admit);
+    calls.swap(other.calls);
     released.swap(other.released);
     forgotten.swap(other.forgotten);
     std::swap(wake, other.wake);
@@ -56,6 +57,7 @@ struct Actions {
   std::vector<TaskRef> stop;    ///< Ask their bodies to stop.
   std::vector<TaskRef> let_go;  ///< Unblock their threads without permits: they have run out of time.
   std::vector<TaskRef> admit;   ///< Unblock their submitters: they have a place in the queue.
+  std::vector<Function<void()>> calls;  ///< Alarms whose time has come.
   int wake = 0;                 ///< So many idle workers are to call take().
 
   // References that the scheduler no longer needs, and since when.
@@ -67,6 +69,7 @@ struct Actions {
   void append(Actions other) {
     std::ranges::move(other.settle, std::back_inserter(settle));
     std::ranges::move(other.stop, std::back_inserter(stop));
+    std::ranges::move(other.calls, std::back_inserter(calls));
     std::ranges::move(other.released, std::back_inserter(released));
     forgotten.insert(forgotten.end(), other.forgotten.begin(), other.forgotten.end());
     other.forgotten.clear();
@@ -74,7 +77,7 @@ struct Actions {
   }
 
   [[nodiscard]] bool empty() const {
-    return settle.empty() && stop.empty() && let_go.empty() && admit.empty() && wake == 0 && released.empty() &&
+    return settle.empty() && stop.empty() && let_go.empty() && admit.empty() && calls.empty() && wake == 0 && released.empty() &&
            forgotten.empty();
   }
 };
@@ -157,6 +160,9 @@ class Scheduler {
   bool take(Turn& turn, std::span<const Submitted> arrivals, Time now);
   /// Takes just this one if it waits, is first in its group, and its permits are free.
   bool take_only(TaskRecord& record, Turn& turn, Time now);
+  /// Takes all of these, which have not been handed in, in their order, if each is plain and could run now, and nothing
+  /// else of its group waits; at most one of a group. Otherwise none of them is touched.
+  bool take_together(std::span<TaskRecord* const> records, Turn& turn, Time now);
   /// Every begun entry has ended.
   void finish(Turn& turn, Time now);
   /// There is one worker more that has nothing to do,
@@ -198,6 +204,10 @@ class Scheduler {
   void finish_let_go(TaskRecord& record, Time now);
 
   /// Fires what is due.
+  /// `call` is to be made at that time, or at fire_alarms().
+  void set_alarm(Time at, Function<void()> call, Time now);
+  /// All that are set are due now.
+  void fire_alarms(Time now);
   void tick(Time now);
 
   // Control.
@@ -284,6 +294,8 @@ class Scheduler {
   void take_plain(Turn& turn, std::uint32_t share, double& budget_ns);
   void take_arrivals(std::span<const Submitted> arrivals, Turn& turn, double& budget_ns);
   bool take_at_once(TaskRecord& record, Turn& turn, double& budget_ns);
+  [[nodiscard]] Group* idle_group_for(const TaskRecord& record) const;
+  void put_into(Turn& turn, Group& group, TaskRecord& record, double& budget_ns);
   TaskRecord* choose(Group& group, bool has_permit, bool has_place) const;
   Turn::Segment& open_segment(Group& group, Turn& turn);
   void start(TaskRecord& record, Turn::Segment& segment, Turn& turn);
@@ -341,6 +353,8 @@ class Scheduler {
   void arm_queue_limit(TaskRecord& record);
   void arm_run_limit(TaskRecord& record);
   void disarm(TaskRecord& record);
+  void sound(Timer& alarm);
+  void sound_all();
   void on_limit(TaskRecord& record);
   void on_run_limit(TaskRecord& record);
   void strip_permits(TaskRecord& record);
@@ -412,6 +426,12 @@ class Scheduler {
   // Time.
   TimerQueue task_timers_;  // TaskExtras::OwnedTimer.
   TimerQueue rate_timers_;  // Group::RateTimer.
+  struct Alarm : Timer {
+    explicit Alarm(Function<void()> what) : call(std::move(what)) {}
+    Function<void()> call;
+  };
+  TimerQueue alarm_timers_;
+  std::unordered_map<Timer*, std::unique_ptr<Alarm>> alarms_;
   Time evict_at_ = Time::max();
   IntrusiveList<Group> idle_groups_;  // By in_line_since.
 };

@@ -329,40 +329,74 @@ bool Scheduler<Faults>::take_at_once(TaskRecord& record, Turn& turn, double& bud
   if (turn.count == Turn::kMaxTasks || budget_ns <= 0 || !parked_room()) return false;
   const std::uint32_t seen = Faults::kStaleGlobalCheck ? global_seen_ : global_running_;
   if (!turn.global && seen >= global_limit_) return false;
+  Group* group = idle_group_for(record);
+  if (group == nullptr || (group->last_take == takes_ && group->last_turn == &turn)) return false;
+  put_into(turn, *group, record, budget_ns);
+  return true;
+}
+
+// The group of a plain task that is not handed in yet, if it could run at once as far as its group is concerned.
+template <class Faults>
+[[gnu::always_inline]] inline Group* Scheduler<Faults>::idle_group_for(const TaskRecord& record) const {
   const TaskLabel& label = record.label();
   Group* group = groups_.find(label.key(), label.key_hash());
   if (group == nullptr || !is_plain_arrival(record, *group) || group->waiting != 0 || group->running >= group->width ||
-      (group->last_take == takes_ && group->last_turn == &turn) || is_long(*group)) {
-    return false;
+      is_long(*group)) {
+    return nullptr;
   }
-  ++group->counters.submitted;
-  ++group->counters.started;
-  adopt(*group, record);
-  record.sequence = ++group->last_sequence;
+  return group;
+}
+
+template <class Faults>
+[[gnu::always_inline]] inline void Scheduler<Faults>::put_into(Turn& turn, Group& group, TaskRecord& record,
+                                                               double& budget_ns) {
+  ++group.counters.submitted;
+  ++group.counters.started;
+  adopt(group, record);
+  record.sequence = ++group.last_sequence;
   record.phase = Phase::kTaken;
   record.own_account = true;
-  if (!turn.measured) group->counters.queue_time += now_ - record.submitted_at;
-  if (group->charged == 0) {
-    lift_newly_active(*group);
+  if (!turn.measured) group.counters.queue_time += now_ - record.submitted_at;
+  if (group.charged == 0) {
+    lift_newly_active(group);
   } else {
-    lift_for_lack_of_demand(*group);
+    lift_for_lack_of_demand(group);
   }
-  group->keeps_place = false;
-  group->no_demand_since = now_;
-  group->urgent_in_a_row = 0;
-  const double each_ns = expected_ns(*group);
+  group.keeps_place = false;
+  group.no_demand_since = now_;
+  group.urgent_in_a_row = 0;
+  const double each_ns = expected_ns(group);
   budget_ns -= each_ns;
-  Turn::Segment& segment = open_segment(*group, turn);
+  Turn::Segment& segment = open_segment(group, turn);
   segment.in_flight = segment.plain = true;
-  ++group->own;
+  ++group.own;
   segment.count = 1;
   segment.each_ns = segment.charged_ns = each_ns * charge_rate();
-  group->served += over_weight(segment.charged_ns, *group);
+  group.served += over_weight(segment.charged_ns, group);
   turn.segment_of[turn.count] = static_cast<std::uint8_t>(turn.segment_count - 1);
   turn.tasks[turn.count++] = &record;
-  group->last_take = takes_;
-  group->last_turn = &turn;
-  group->last_end = static_cast<std::uint8_t>(turn.count);
+  group.last_take = takes_;
+  group.last_turn = &turn;
+  group.last_end = static_cast<std::uint8_t>(turn.count);
+}
+
+template <class Faults>
+bool Scheduler<Faults>::take_together(std::span<TaskRecord* const> records, Turn& turn, Time now) {
+  EventScope event(*this, now);
+  if (records.empty() || records.size() > Turn::kMaxTasks || !layer1_free() || !parked_room()) return false;
+  std::array<Group*, Turn::kMaxTasks> groups;
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    groups[i] = idle_group_for(*records[i]);
+    if (groups[i] == nullptr || std::find(groups.begin(), groups.begin() + i, groups[i]) != groups.begin() + i) {
+      return false;
+    }
+  }
+  ++takes_;
+  turn.reset();
+  double budget_ns = static_cast<double>(Turn::kLength.count());
+  for (std::size_t i = 0; i < records.size(); ++i) put_into(turn, *groups[i], *records[i], budget_ns);
+  turn.expected = Turn::kLength - Duration(static_cast<std::int64_t>(budget_ns));
+  hand_out(turn);
   return true;
 }
 

@@ -48,13 +48,43 @@ void Scheduler<Faults>::tick(Time now) {
     }
   }
   while (Timer* timer = rate_timers_.pop_due(now_)) refresh(static_cast<Group::Pace::RateTimer&>(*timer).group);
+  while (Timer* timer = alarm_timers_.pop_due(now_)) sound(*timer);
   if (evict_at_ <= now_) evict_idle();
+}
+
+template <class Faults>
+void Scheduler<Faults>::sound(Timer& alarm) {
+  auto found = alarms_.find(&alarm);
+  actions_.calls.push_back(std::move(found->second->call));
+  alarms_.erase(found);
+}
+
+template <class Faults>
+void Scheduler<Faults>::set_alarm(Time at, Function<void()> call, Time now) {
+  EventScope event(*this, now);
+  auto alarm = std::make_unique<Alarm>(std::move(call));
+  alarm_timers_.arm(*alarm, at);
+  Timer* const key = alarm.get();
+  alarms_.emplace(key, std::move(alarm));
+  if (ended_) sound_all();
+}
+
+template <class Faults>
+void Scheduler<Faults>::fire_alarms(Time now) {
+  EventScope event(*this, now);
+  sound_all();
+}
+
+template <class Faults>
+void Scheduler<Faults>::sound_all() {
+  while (Timer* timer = alarm_timers_.pop_due(Time::max())) sound(*timer);
 }
 
 template <class Faults>
 std::optional<Time> Scheduler<Faults>::next_timer() const {
   const Time next =
-      std::min({task_timers_.next().value_or(Time::max()), rate_timers_.next().value_or(Time::max()), evict_at_});
+      std::min({task_timers_.next().value_or(Time::max()), rate_timers_.next().value_or(Time::max()),
+                alarm_timers_.next().value_or(Time::max()), evict_at_});
   if (next == Time::max()) return std::nullopt;
   return next;
 }

@@ -45,6 +45,7 @@ ThreadDriver::~ThreadDriver() = default;
 
 void ThreadDriver::end() {
   static_cast<void>(shutdown(Duration(0)));
+  with_scheduler([](Scheduler<>& scheduler, Time now) { scheduler.fire_alarms(now); });
   wait_for_progress([this]() COHORT_REQUIRES(mutex_) { return scheduler_.present() == 0; }, Time::max());
   {
     MutexLock lock(mutex_);
@@ -262,6 +263,7 @@ void ThreadDriver::perform(Chores chores) {
   if (chores.notify_watcher) watch_wake_.notify_one();
   for (Actions::Settlement& each : chores.actions.settle) settle(each);
   for (const TaskRef& record : chores.actions.stop) record->request_stop();
+  for (Function<void()>& call : chores.actions.calls) call();
 }
 
 void ThreadDriver::settle(Actions::Settlement& settlement) {

@@ -69,6 +69,7 @@ class ThreadDriver {
   void submit(TaskRecord& record, bool paced);
   void submit_all(std::span<TaskRecord* const> records, bool paced);
   void submit_here(TaskRecord& record);
+  bool run_together(std::span<TaskRecord* const> records);
 
   void follow(TaskRecord& record, TaskRecord& predecessor);
   void cancel(TaskRecord& record);
@@ -175,6 +176,8 @@ class ThreadDriver {
   Runner& spare_runner() COHORT_REQUIRES(mutex_);
 
   // Bodies.
+  [[nodiscard]] std::unique_ptr<Runner> take_guest() COHORT_REQUIRES(mutex_);
+  void run_guest(std::unique_ptr<Runner> guest) COHORT_EXCLUDES(mutex_);
   void run_turn(Runner& runner) COHORT_EXCLUDES(mutex_);
   bool run_body(TaskRecord& record, Runner& runner, Time& now) COHORT_EXCLUDES(mutex_);
   bool suspend(TaskRecord& record, Runner& runner) COHORT_EXCLUDES(mutex_);
@@ -210,7 +213,9 @@ class ThreadDriver {
   alignas(64) Mutex mutex_;
   Scheduler<> scheduler_ COHORT_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<Runner>> runners_ COHORT_GUARDED_BY(mutex_);
-  std::vector<std::unique_ptr<Runner>> guests_ COHORT_GUARDED_BY(mutex_);  // For submit_here, not in use.
+  // For callers who run tasks on their own thread: those not in use, and those in it.
+  std::vector<std::unique_ptr<Runner>> guests_ COHORT_GUARDED_BY(mutex_);
+  std::vector<Runner*> busy_guests_ COHORT_GUARDED_BY(mutex_);
   std::vector<Runner*> resting_ COHORT_GUARDED_BY(mutex_);
   std::unordered_map<const TaskRecord*, Runner*> parked_ COHORT_GUARDED_BY(mutex_);
   std::uint32_t live_threads_ COHORT_GUARDED_BY(mutex_) = 0;

@@ -141,22 +141,52 @@ void ThreadDriver::submit_here(TaskRecord& record) {
   bool at_door = false;
   with_scheduler([&](Scheduler<>& scheduler, Time now) COHORT_REQUIRES(mutex_) {
     scheduler.submit(record, origin_of(record), Scheduler<>::FullQueue::kAsGroupSays, now);
-    if (guests_.empty()) {
-      guest = std::make_unique<Runner>();
-    } else {
-      guest = std::move(guests_.back());
-      guests_.pop_back();
-    }
+    guest = take_guest();
     if (!scheduler.take_only(record, *guest->turn, now)) guests_.push_back(std::move(guest));
     at_door = record.phase == Phase::kAtDoor;
   });
   if (at_door) wait_at_door(record);
-  if (!guest) return;
+  if (guest) run_guest(std::move(guest));
+}
+
+bool ThreadDriver::run_together(std::span<TaskRecord* const> records) {
+  std::unique_ptr<Runner> guest;
+  const Time submitted = clock_.now();
+  for (TaskRecord* record : records) record->submitted_at = submitted;
+  with_scheduler([&](Scheduler<>& scheduler, Time now) COHORT_REQUIRES(mutex_) {
+    guest = take_guest();
+    if (!scheduler.take_together(records, *guest->turn, now)) {
+      guests_.push_back(std::move(guest));
+      return;
+    }
+    if (records.size() == 1) return;
+    guest->in_batch = true;
+    ++batches_;
+    busy_guests_.push_back(guest.get());
+  });
+  if (!guest) return false;
+  if (listener_) {
+    for (const TaskRecord* record : records) tell(TaskEvent::Kind::kSubmitted, *record, submitted);
+  }
+  run_guest(std::move(guest));
+  return true;
+}
+
+std::unique_ptr<ThreadDriver::Runner> ThreadDriver::take_guest() {
+  if (guests_.empty()) return std::make_unique<Runner>();
+  std::unique_ptr<Runner> guest = std::move(guests_.back());
+  guests_.pop_back();
+  return guest;
+}
+
+void ThreadDriver::run_guest(std::unique_ptr<Runner> guest) {
   Runner* outer = std::exchange(current_runner_, guest.get());
   run_turn(*guest);
   current_runner_ = outer;
   with_scheduler([&](Scheduler<>& scheduler, Time now) COHORT_REQUIRES(mutex_) {
     if (guest->turn->out) scheduler.finish(*guest->turn, now);
+    std::erase(busy_guests_, guest.get());
+    leave_batch(*guest);
     if (guest->in_turn) leave_turn(*guest);
     release_slot(*guest, now);
     guests_.push_back(std::move(guest));

@@ -83,6 +83,11 @@ void ThreadDriver::look_around() {
       if (runner->blocked || now < runner->probe_at) continue;
       suspects.push_back({runner.get(), runner->turns, turn.begun(), runner->thread_id});
     }
+    for (Runner* guest : busy_guests_) {
+      if (now - Time(Duration(guest->turn->current_started.load(std::memory_order_relaxed))) < kLongTask) continue;
+      scheduler_.give_back(*guest->turn, now);
+      leave_batch(*guest);
+    }
     follow_up(chores, now);
     lock.unlock();
     perform(std::move(chores));

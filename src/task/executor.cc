@@ -41,6 +41,22 @@ void ExecutorAccess::follow(TaskRecord& record, TaskRecord& predecessor) {
   predecessor.home->executor().follow_record(record, predecessor);
 }
 
+void ExecutorAccess::submit(Executor& executor, TaskRecord& record) {
+  record.home = &executor.home_;
+  record.add_executors_reference();
+  executor.submit_record(record, Executor::Submission::kPlain);
+}
+
+bool ExecutorAccess::run_together(Executor& executor, std::span<TaskRecord* const> records) {
+  for (TaskRecord* record : records) {
+    record->home = &executor.home_;
+    record->add_executors_reference();
+  }
+  if (executor.run_together(records)) return true;
+  for (TaskRecord* record : records) record->withdraw_executors_reference();
+  return false;
+}
+
 std::uint32_t ExecutorAccess::shortest_queue(Executor& executor) { return executor.shortest_queue(); }
 
 void ExecutorAccess::close_group(Executor& executor, GroupLease& lease) { executor.close_lease(lease); }

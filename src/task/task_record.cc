@@ -60,6 +60,11 @@ void TaskRecord::reclaim(TaskStatus status) {
 }
 
 void TaskRecord::notify_waiters() {
+  {
+    const CurrentTaskScope current(this);  // What follows from a task is submitted as if by it.
+    on_end();
+  }
+  if (extras_if_any() == nullptr) return;
   for (;;) {
     Waiter* waiter = nullptr;
     {

@@ -32,6 +32,8 @@ class ManualExecutor::Driver {
 
   void end() {
     static_cast<void>(shutdown(Duration(0)));
+    scheduler_.fire_alarms(now());
+    apply();
     while (scheduler_.present() != 0) {
       const bool progress = run_one() || pass_time(Time::max());
       COHORT_ASSERT(progress, "every body ends: something still blocks one while its executor is destroyed");
@@ -126,6 +128,21 @@ class ManualExecutor::Driver {
     if (submission == Submission::kRunHere) run_here(record);
   }
 
+  bool run_together(std::span<TaskRecord* const> records) {
+    for (TaskRecord* record : records) record->submitted_at = now();
+    Worker& worker = spare_worker();
+    if (!scheduler_.take_together(records, worker.turn, now())) return false;
+    for (const TaskRecord* record : records) tell(TaskEvent::Kind::kSubmitted, *record);
+    apply();
+    dispatch(worker);
+    return true;
+  }
+
+  void call_at(Time at, Function<void()> call) {
+    scheduler_.set_alarm(at, std::move(call), now());
+    apply();
+  }
+
   void follow(TaskRecord& record, TaskRecord& predecessor) {
     tell(TaskEvent::Kind::kSubmitted, record);
     scheduler_.follow(record, predecessor, origin_of(record), now());
@@ -214,6 +231,7 @@ class ManualExecutor::Driver {
         each.record->publish(now());
       }
       for (const TaskRef& record : actions.stop) record->request_stop();
+      for (Function<void()>& call : actions.calls) call();
       for (const TaskRef& record : actions.let_go) freed_.push_back(blocked_.at(record.get()));
       for (int i = 0; i < actions.wake; ++i) wake_worker();
     }
@@ -402,6 +420,13 @@ class ManualExecutor::Driver {
 
   // On a worker that exists only for this, so that no virtual worker is used up.
   void run_here(TaskRecord& record) {
+    Worker& worker = spare_worker();
+    if (!scheduler_.take_only(record, worker.turn, now())) return;
+    apply();
+    dispatch(worker);
+  }
+
+  Worker& spare_worker() {
     const auto free =
         std::ranges::find_if(spare_, [](const auto& each) { return each.second->state == Worker::kSpare; });
     Worker* worker = nullptr;
@@ -413,9 +438,7 @@ class ManualExecutor::Driver {
       spare_.emplace(worker, std::move(made));
     }
     worker->state = Worker::kSpare;
-    if (!scheduler_.take_only(record, worker->turn, now())) return;
-    apply();
-    dispatch(*worker);
+    return *worker;
   }
 
   void report_deadlock(const AwaitState& state) {
@@ -500,6 +523,8 @@ std::vector<std::string> ManualExecutor::active_groups() { return driver_->sched
 Duration ManualExecutor::estimated_wait(std::string_view group) { return driver_->scheduler().estimated_wait(group); }
 
 void ManualExecutor::submit_record(TaskRecord& record, Submission submission) { driver_->submit(record, submission); }
+bool ManualExecutor::run_together(std::span<TaskRecord* const> records) { return driver_->run_together(records); }
+void ManualExecutor::call_at(Time at, Function<void()> call) { driver_->call_at(at, std::move(call)); }
 void ManualExecutor::follow_record(TaskRecord& record, TaskRecord& predecessor) {
   driver_->follow(record, predecessor);
 }

@@ -181,6 +181,10 @@ class Executor {
   /// How long a task submitted now would wait, by the group's queue and recent run times.
   [[nodiscard]] virtual Duration estimated_wait(std::string_view group) = 0;
 
+  /// Makes a short call at that time, or when the executor ends, on one of its threads and with no lock held. It must
+  /// not block or throw.
+  virtual void call_at(Time at, Function<void()> call) = 0;
+
  protected:
   friend struct internal::ExecutorAccess;
   template <class T>
@@ -201,6 +205,9 @@ class Executor {
   virtual void submit_records(std::span<internal::TaskRecord* const> records, Submission submission) {
     for (internal::TaskRecord* record : records) submit_record(*record, submission);
   }
+  /// Runs all of them here, one after the other, if each could start now and nothing of its group waits; takes one
+  /// reference to each then. False: it did nothing at all. They have no time limits and are no coroutines.
+  virtual bool run_together(std::span<internal::TaskRecord* const> records) = 0;
   /// Takes in a task of the predecessor's group that is to be queued when the predecessor is done.
   virtual void follow_record(internal::TaskRecord& record, internal::TaskRecord& predecessor) = 0;
   virtual void cancel_record(internal::TaskRecord& record) = 0;

@@ -59,9 +59,11 @@ class ManualExecutor final : public Executor {
   [[nodiscard]] Result<GroupStats> group_stats(std::string_view group) override;
   [[nodiscard]] std::vector<std::string> active_groups() override;
   [[nodiscard]] Duration estimated_wait(std::string_view group) override;
+  void call_at(Time at, Function<void()> call) override;
 
  protected:
   void submit_record(internal::TaskRecord& record, Submission submission) override;
+  bool run_together(std::span<internal::TaskRecord* const> records) override;
   void follow_record(internal::TaskRecord& record, internal::TaskRecord& predecessor) override;
   void cancel_record(internal::TaskRecord& record) override;
   void close_lease(internal::GroupLease& lease) override;

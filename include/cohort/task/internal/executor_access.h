@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "cohort/base/clock.h"
 #include "cohort/base/error.h"
@@ -14,6 +15,9 @@ namespace cohort::internal {
 struct ExecutorAccess {
   static void cancel(TaskRecord& record);
   static void follow(TaskRecord& record, TaskRecord& predecessor);
+  /// For layers with records of their own: see the port.
+  static void submit(Executor& executor, TaskRecord& record);
+  static bool run_together(Executor& executor, std::span<TaskRecord* const> records);
   /// Cancels what came with a lease that has been closed.
   static void close_group(Executor& executor, GroupLease& lease);
   [[nodiscard]] static std::uint32_t shortest_queue(Executor& executor);

@@ -114,6 +114,11 @@ class TaskRecord : public ListLinks<TaskRecord> {
     references_.store(2, std::memory_order_relaxed);
     if (leased) enter_group();
   }
+  /// It was not handed in after all, and nobody else has seen it.
+  void withdraw_executors_reference() {
+    references_.store(1, std::memory_order_relaxed);
+    if (leased) leave_group(submitted_at);
+  }
   /// The executor is through with it.
   void drop_executors_reference(Time now) {
     if (leased) leave_group(now);
@@ -244,6 +249,10 @@ class TaskRecord : public ListLinks<TaskRecord> {
  protected:
   virtual ~TaskRecord();
   virtual void on_stop() {}
+  /// It has been published, on whichever thread did that and with no lock held; for a record that asked for it.
+  virtual void on_end() {}
+  /// Before anybody else knows it.
+  void ask_for_end() { state_.store(kWaiters, std::memory_order_relaxed); }
 
  private:
   std::atomic<TaskExtras*> extras_{nullptr};
