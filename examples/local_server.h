@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <functional>
@@ -45,6 +46,8 @@ class LocalServer {
  private:
   void serve() {
     for (int fd = -1; (fd = ::accept(listener_, nullptr, nullptr)) >= 0; ::close(fd)) {
+      const timeval patience{1, 0};
+      ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
       std::string request;
       char buffer[2048];
       while (request.find("\r\n\r\n") == std::string::npos) {

@@ -99,8 +99,7 @@ std::unique_ptr<Error> GroupExecutor::await(AwaitState& state, std::optional<Tim
 void GroupExecutor::block(AwaitState& state) { driver_->block(state); }
 bool GroupExecutor::run_together(std::span<TaskRecord* const> records) { return driver_->run_together(records); }
 void GroupExecutor::call_at(Time at, Function<void()> call) {
-  driver_->with_scheduler(
-      [&](Scheduler<>& scheduler, Time now) { scheduler.set_alarm(at, std::move(call), now); });
+  driver_->with_scheduler([&](Scheduler<>& scheduler, Time now) { scheduler.set_alarm(at, std::move(call), now); });
 }
 
 Explanation GroupExecutor::explain_record(TaskRecord& record) {

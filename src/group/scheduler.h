@@ -54,11 +54,11 @@ struct Actions {
     bool ran = false;
   };
   std::vector<Settlement> settle;
-  std::vector<TaskRef> stop;    ///< Ask their bodies to stop.
-  std::vector<TaskRef> let_go;  ///< Unblock their threads without permits: they have run out of time.
-  std::vector<TaskRef> admit;   ///< Unblock their submitters: they have a place in the queue.
+  std::vector<TaskRef> stop;            ///< Ask their bodies to stop.
+  std::vector<TaskRef> let_go;          ///< Unblock their threads without permits: they have run out of time.
+  std::vector<TaskRef> admit;           ///< Unblock their submitters: they have a place in the queue.
   std::vector<Function<void()>> calls;  ///< Alarms whose time has come.
-  int wake = 0;                 ///< So many idle workers are to call take().
+  int wake = 0;                         ///< So many idle workers are to call take().
 
   // References that the scheduler no longer needs, and since when.
   Time at{};
@@ -77,8 +77,8 @@ struct Actions {
   }
 
   [[nodiscard]] bool empty() const {
-    return settle.empty() && stop.empty() && let_go.empty() && admit.empty() && calls.empty() && wake == 0 && released.empty() &&
-           forgotten.empty();
+    return settle.empty() && stop.empty() && let_go.empty() && admit.empty() && calls.empty() && wake == 0 &&
+           released.empty() && forgotten.empty();
   }
 };
 

@@ -82,9 +82,8 @@ void Scheduler<Faults>::sound_all() {
 
 template <class Faults>
 std::optional<Time> Scheduler<Faults>::next_timer() const {
-  const Time next =
-      std::min({task_timers_.next().value_or(Time::max()), rate_timers_.next().value_or(Time::max()),
-                alarm_timers_.next().value_or(Time::max()), evict_at_});
+  const Time next = std::min({task_timers_.next().value_or(Time::max()), rate_timers_.next().value_or(Time::max()),
+                              alarm_timers_.next().value_or(Time::max()), evict_at_});
   if (next == Time::max()) return std::nullopt;
   return next;
 }

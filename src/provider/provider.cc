@@ -12,7 +12,7 @@ Provider::Provider(const ProviderOptions& options, Clock& clock, std::uint64_t s
       breaker_(options.breaker, clock, seed),
       bulkhead_(options.max_concurrent),
       score_(options.score),
-      counted_at_(clock.now().time_since_epoch().count()) {
+      scored_at_(clock.now().time_since_epoch().count()) {
   MutexLock lock(mutex_);
   if (!options.rate) return;
   bucket_.emplace(*options.rate, clock.now());
@@ -111,7 +111,6 @@ bool Provider::has_token(Time now, double tokens) const {
 
 void Provider::count(FailureType type, Duration latency) {
   const Time now = clock_.now();
-  counted_at_.store(now.time_since_epoch().count(), std::memory_order_relaxed);
   {
     MutexLock lock(mutex_);
     ++calls_[static_cast<std::size_t>(type)];
@@ -120,6 +119,7 @@ void Provider::count(FailureType type, Duration latency) {
   }
   if (type != FailureType::kCancelled && type != FailureType::kHttp4xx) {
     score_.record(type == FailureType::kSuccess, latency);
+    scored_at_.store(now.time_since_epoch().count(), std::memory_order_relaxed);
   }
 }
 

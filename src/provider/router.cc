@@ -139,7 +139,7 @@ std::optional<std::size_t> Router::select(Time now, const std::bitset<64>& excep
     const BreakerState state = provider.breaker().state();
     if (state == BreakerState::kHalfOpen || state == BreakerState::kOpen) to_probe[probes++] = i;
     const std::optional<double> score = provider.score().value();
-    const double trust = score ? 1 - forgotten_part(now - provider.counted_at()) : 0;
+    const double trust = score ? 1 - forgotten_part(now - provider.scored_at()) : 0;
     needs_median = needs_median || trust < 1;
     candidates[count++] = {i, score.value_or(-1), factor_of(provider, now), trust};
   }

@@ -65,13 +65,17 @@ std::unique_ptr<Error> ExecutorAccess::await(AwaitState& state, std::optional<Ti
   if (state.satisfied()) return nullptr;
   if (until == Time::max()) until.reset();  // A time-out that never comes is none, and no way out of a cycle.
   if (const TaskRecord* task = current_task()) return task->home->executor().await(state, until);
-  // Through one that has not ended: its executor is there.
+  Clock* clock = &system_clock();
   for (const TaskRef& record : state.records()) {
     const ExecutorHome::Visit visit(*record);
-    if (Executor* executor = visit.executor()) return executor->await(state, until);
+    Executor* const executor = visit.executor();
+    if (executor == nullptr) continue;  // A promise, or done by now.
+    if (executor->is_driven_by_callers()) return executor->await(state, until);
+    clock = &executor->clock();
+    break;
   }
-  // Promises only, or all is done by now.
-  wait_on_this_thread(state, until, system_clock());
+  // Without a visit: the last of them may be something that the end of that executor must not wait for.
+  wait_on_this_thread(state, until, *clock);
   return nullptr;
 }
 

@@ -3,11 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <memory>
+#include <thread>
 #include <vector>
 
 #include "cohort/group/group_executor.h"
 #include "cohort/provider/http/http_client.h"
 #include "cohort/provider/router.h"
+#include "cohort/task/promise.h"
+#include "cohort/task/when.h"
 #include "provider/http/scripted_server_test_fixture.h"
 
 namespace cohort {
@@ -77,10 +81,12 @@ TEST(HttpInTasksTest, ATaskThatRunsOutOfTimeGivesItsCallUp) {
     return false;
   });
   auto client = std::move(*HttpClient::make({.timeout = 1min}));
-  std::atomic<int> timed_out{0};
+  std::atomic<int> given_up{0};
   const auto count = [&](const HttpAnswer& answer) {
     const Failure* failure = std::get_if<Failure>(&answer);
-    if (failure != nullptr && failure->type == FailureType::kTimeout) ++timed_out;
+    if (failure != nullptr && failure->type == FailureType::kCancelled && failure->error.code == ErrorCode::kTimedOut) {
+      ++given_up;
+    }
   };
   {
     GroupExecutor executor({.defaults = {.max_concurrency = 4}});
@@ -92,8 +98,45 @@ TEST(HttpInTasksTest, ATaskThatRunsOutOfTimeGivesItsCallUp) {
     EXPECT_EQ(plain.await().status, TaskStatus::kTimedOutRunning);
     EXPECT_EQ(coroutine.await().status, TaskStatus::kTimedOutRunning);
   }  // Waits for the bodies, which do not wait a minute.
-  EXPECT_EQ(timed_out, 2);
+  EXPECT_EQ(given_up, 2) << "which is not the provider's fault";
   while (client->stats().in_flight != 0) std::this_thread::yield();
+}
+
+TEST(HttpInTasksTest, WhoHasNoTimeLeftBlamesNobody) {
+  ScriptedServer server([](Connection& connection, const std::string&) {
+    connection.answer("200 OK", "page");
+    return true;
+  });
+  auto client = std::move(*HttpClient::make());
+  auto router = std::move(*Router::make({{.name = "a"}, {.name = "b"}, {.name = "c"}}));
+  {
+    GroupExecutor executor({.defaults = {.max_concurrency = 8}});
+    for (int i = 0; i < 8; ++i) {
+      executor.submit(
+          "g", "late",
+          [&](const std::stop_token& stop) {
+            while (!stop.stop_requested()) std::this_thread::yield();
+            static_cast<void>(router->call([&](const Attempt& attempt) {
+              return require_success(client->fetch(HttpRequest(server.url()).with_deadline(attempt.deadline)));
+            }));
+          },
+          {.run_timeout = 1ms});
+    }
+  }
+  for (const ProviderStats& stats : router->stats()) {
+    EXPECT_EQ(stats.breaker.state, BreakerState::kClosed);
+    EXPECT_EQ(stats.breaker.window.half_errors, 0U);
+  }
+}
+
+TEST(HttpInTasksTest, AnExecutorsEndDoesNotWaitForAPromise) {
+  Promise<int> promise;
+  auto executor = std::make_unique<GroupExecutor>();
+  const auto task = executor->submit("g", "t", [] { return 1; });
+  std::thread waiting([both = when_all(task, promise.handle())] { EXPECT_EQ(both.await().size(), 2U); });
+  executor.reset();
+  promise.settle(2);
+  waiting.join();
 }
 
 TEST(HttpInTasksTest, ARouterCallsInACoroutine) {

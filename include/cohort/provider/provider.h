@@ -86,8 +86,8 @@ class Provider {
 
   /// For the statistics and the score, how a call ended.
   void count(FailureType type, Duration latency);
-  /// When that last was.
-  [[nodiscard]] Time counted_at() const { return Time(Duration(counted_at_.load(std::memory_order_relaxed))); }
+  /// When a call last changed its score.
+  [[nodiscard]] Time scored_at() const { return Time(Duration(scored_at_.load(std::memory_order_relaxed))); }
   [[nodiscard]] ProviderStats stats() const;
 
   struct Saved {
@@ -110,7 +110,7 @@ class Provider {
   std::atomic<double> derated_to_{1};
   std::atomic<Time::rep> derated_until_{Time::max().time_since_epoch().count()};
   std::atomic<Time::rep> cooling_until_{Time::min().time_since_epoch().count()};
-  std::atomic<Time::rep> counted_at_;
+  std::atomic<Time::rep> scored_at_;
   std::atomic<std::uint64_t> rate_rejected_{0};
   std::atomic<bool> limited_{false};  // There is a rate or a pace.
 

@@ -218,6 +218,8 @@ class Executor {
   virtual std::unique_ptr<Error> await(internal::AwaitState& state, std::optional<Time> until) = 0;
   /// Blocks this thread until `state` is satisfied, whatever the current task is: for one that has run out of time.
   virtual void block(internal::AwaitState& state) = 0;
+  /// A thread that waits for its tasks has to run them meanwhile.
+  [[nodiscard]] virtual bool is_driven_by_callers() const { return false; }
   /// No group has a smaller max_waiting.
   [[nodiscard]] virtual std::uint32_t shortest_queue() = 0;
   [[nodiscard]] virtual Explanation explain_record(internal::TaskRecord& record) = 0;

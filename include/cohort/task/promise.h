@@ -73,7 +73,8 @@ class PromiseRecord final : public ResultRecord<T> {
 ///     … on any thread: promise.settle(42);
 ///     co_await handle;
 ///
-/// A promise that is dropped unsettled fails with kEnded, so nobody waits for ever.
+/// A promise that is dropped unsettled fails with kEnded, so nobody waits for ever. One that a task of a ManualExecutor
+/// awaits is settled on the thread that drives it.
 ///
 /// Thread-safety: settle() and handle() are thread-safe. `on_cancel` runs at most once, on the thread that cancels,
 /// perhaps after the promise was settled; it must not throw.

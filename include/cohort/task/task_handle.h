@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "cohort/base/result.h"
 #include "cohort/task/internal/callable_record.h"
 #include "cohort/task/internal/executor_access.h"
 #include "cohort/task/task_result.h"
@@ -102,6 +103,23 @@ class TaskHandle {
       TaskResult<T> await_resume() const {
         if (auto error = internal::take_await_error()) return handle.not_awaited(std::move(*error));
         return handle.await_or_take();
+      }
+    };
+    return Awaiter{*this};
+  }
+
+  /// `co_await handle.settled()` waits until it is done and leaves the result where it is. Fails when it could not
+  /// wait, see above.
+  [[nodiscard]] auto settled() const {
+    struct Awaiter {
+      const TaskHandle& handle;
+      bool await_ready() const { return handle.is_done(); }
+      void await_suspend(std::coroutine_handle<> coroutine) const {
+        internal::request_await(internal::AwaitState::make(handle.record()), coroutine);
+      }
+      Result<void> await_resume() const {
+        if (auto error = internal::take_await_error()) return std::move(*error);
+        return {};
       }
     };
     return Awaiter{*this};

@@ -11,11 +11,19 @@
 namespace cohort {
 namespace {
 
-// The answer of a call that has ended, or that nobody could wait for.
+// The answer of a call that has ended, or that nobody could wait for: then the task that would have has no time left,
+// which is not the provider's fault.
 HttpAnswer answer_of(TaskResult<HttpAnswer> result) {
   if (result.value) return *std::move(result.value);
-  const FailureType type = result.error->code == ErrorCode::kTimedOut ? FailureType::kTimeout : FailureType::kCancelled;
-  return Failure{type, *std::move(result.error), {}, {}};
+  return Failure{FailureType::kCancelled, *std::move(result.error), {}, {}};
+}
+
+bool is_pem(const std::string& path) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("-----BEGIN ")) return true;
+  }
+  return false;
 }
 
 // Passes a request to stop on, for as long as it lives.
@@ -57,11 +65,11 @@ Result<std::unique_ptr<HttpClient>> HttpClient::make(HttpClientOptions options) 
   if (options.timeout <= Duration::zero() || options.connect_timeout <= Duration::zero()) {
     return invalid("timeout and connect_timeout are above 0");
   }
-  if (!options.ca_file.empty() && !std::ifstream(options.ca_file)) {
-    return Error{ErrorCode::kNotFound, "the ca_file '" + options.ca_file + "' cannot be read"};
+  if (!options.ca_file.empty() && !is_pem(options.ca_file)) {
+    return Error{ErrorCode::kNotFound, "the ca_file '" + options.ca_file + "' cannot be read, or holds no certificate"};
   }
   auto loop = std::make_shared<Loop>(std::move(options));
-  loop->start();
+  if (auto started = loop->start(); !started) return started.error();
   return std::unique_ptr<HttpClient>(new HttpClient(std::move(loop)));
 }
 
@@ -87,14 +95,18 @@ Task<HttpAnswer> HttpClient::fetch_async(HttpRequest request) {
   const TaskHandle<HttpAnswer> handle = send(std::move(request));
   const Abandon abandon(handle);
   const StopLink link(stop, handle);
-  co_return answer_of(co_await handle);
+  if (Result<void> waited = co_await handle.settled(); !waited) {
+    co_return Failure{FailureType::kCancelled, waited.error(), {}, {}};
+  }
+  co_return answer_of(handle.take());
 }
 
 HttpAnswer HttpClient::stream(HttpRequest request, Function<bool(std::string_view)> sink,
                               std::optional<Time> first_chunk_deadline) {
+  const std::shared_ptr<Loop> loop = loop_;  // It may outlive this client.
   const std::stop_token stop = request.stop;
   const auto pipe = std::make_shared<internal::StreamPipe>();
-  const Loop::Transfer transfer = loop_->send(std::move(request), pipe);
+  const Loop::Transfer transfer = loop->send(std::move(request), pipe);
   const TaskHandle<HttpAnswer> handle = transfer->handle();
   const Abandon abandon(handle);
   const StopLink link(stop, handle);
@@ -103,10 +115,11 @@ HttpAnswer HttpClient::stream(HttpRequest request, Function<bool(std::string_vie
     const internal::StreamPipe::Taken taken = pipe->take(until);
     if (taken.ended) return answer_of(handle.take());
     if (taken.too_late) {
-      return Failure{FailureType::kTimeout, {ErrorCode::kTimedOut, "its first piece did not come in time"}, {}, {}};
+      const FailureType type = transfer->was_sent() ? FailureType::kTimeout : FailureType::kCancelled;
+      return Failure{type, {ErrorCode::kTimedOut, "its first piece did not come in time"}, {}, {}};
     }
     until.reset();
-    if (taken.was_full) loop_->go_on(transfer);
+    if (taken.was_full) loop->go_on(transfer);
     if (!sink(taken.bytes)) {
       return Failure{FailureType::kCancelled, {ErrorCode::kCancelled, "its reader wants no more"}, {}, {}};
     }

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <dlfcn.h>
+#include <netdb.h>
+
+#include <atomic>
 #include <map>
 #include <string>
 #include <thread>
@@ -9,6 +13,20 @@
 
 #include "cohort/provider/router.h"
 #include "provider/http/scripted_server_test_fixture.h"
+
+// Names under .invalid are for the tests: one is not there, one takes until it is let go.
+namespace {
+std::atomic<bool> slow_names_wait{false};
+}
+extern "C" int getaddrinfo(const char* node, const char* service, const addrinfo* hints, addrinfo** found) {
+  const std::string_view name = node != nullptr ? node : "";
+  if (name.ends_with(".invalid")) {
+    while (name == "slow.invalid" && slow_names_wait.load()) std::this_thread::yield();
+    return EAI_NONAME;
+  }
+  static const auto real = reinterpret_cast<decltype(&getaddrinfo)>(::dlsym(RTLD_NEXT, "getaddrinfo"));
+  return real(node, service, hints, found);
+}
 
 namespace cohort {
 namespace {
@@ -129,7 +147,7 @@ TEST_F(HttpClientTest, ConnectionsAreUsedAgain) {
     EXPECT_EQ(std::get<HttpResponse>(fetch("/ok")).reused_connection, i != 0);
   }
   EXPECT_EQ(server.connections(), 1);
-  EXPECT_EQ(client->stats().sent, 5U);
+  EXPECT_EQ(client->stats().ended, 5U);
   EXPECT_EQ(client->stats().connections, 1U);
 }
 
@@ -161,8 +179,7 @@ TEST_F(HttpClientTest, ABrokenConnectionIsConnect) {
 
 TEST_F(HttpClientTest, SilenceIsTimeout) {
   for (const char* path : {"/stall", "/begin-and-stall"}) {
-    const HttpAnswer answer =
-        client->fetch(HttpRequest(server.url(path)).with_timeout(50ms).with_connect_timeout(10ms));
+    const HttpAnswer answer = client->fetch(HttpRequest(server.url(path)).with_timeout(50ms));
     EXPECT_EQ(type_of(answer), FailureType::kTimeout) << path;
     EXPECT_EQ(std::get<Failure>(answer).error.code, ErrorCode::kTimedOut);
   }
@@ -175,6 +192,17 @@ TEST_F(HttpClientTest, SilenceIsTimeout) {
 
 TEST_F(HttpClientTest, AnUnknownNameIsDns) {
   EXPECT_EQ(type_of(client->fetch(HttpRequest("http://nobody.invalid/").with_connect_timeout(5s))), FailureType::kDns);
+}
+
+TEST_F(HttpClientTest, ANameThatIsSlowToBeFoundDelaysNobody) {
+  slow_names_wait = true;
+  const auto stuck = client->send("http://slow.invalid/");
+  const HttpAnswer late = client->fetch(HttpRequest("http://slow.invalid/").with_connect_timeout(100ms));
+  EXPECT_EQ(type_of(late), FailureType::kDns);
+  EXPECT_EQ(type_of(fetch("/ok")), FailureType::kSuccess);
+  stuck.cancel();
+  EXPECT_EQ(stuck.take().status, TaskStatus::kCancelled) << "without waiting for the name";
+  slow_names_wait = false;
 }
 
 TEST_F(HttpClientTest, WhatIsNoHttpIsDecode) { EXPECT_EQ(type_of(fetch("/garbage")), FailureType::kDecode); }
@@ -215,6 +243,63 @@ TEST_F(HttpClientTest, ARequestThatCannotBeSentIsItsOwnFault) {
     EXPECT_EQ(type_of(answer), FailureType::kHttp4xx) << each.url;
     EXPECT_EQ(std::get<Failure>(answer).error.code, ErrorCode::kInvalid);
   }
+}
+
+TEST_F(HttpClientTest, FramingIsTheClientsBusinessAndSecretsStayOutOfMessages) {
+  for (const char* name : {"Content-Length", "transfer-encoding", "Connection", "TE", "Upgrade"}) {
+    const HttpAnswer answer =
+        client->fetch(HttpRequest("POST", server.url("/echo")).with_header(name, "0").with_body("x"));
+    EXPECT_EQ(type_of(answer), FailureType::kHttp4xx) << name;
+  }
+  EXPECT_EQ(type_of(client->fetch(HttpRequest("CONNECT", server.url()))), FailureType::kHttp4xx);
+  const HttpAnswer bad = client->fetch("https://user:hunter2@127.0.0.1:99999/x?token=abcdef");
+  EXPECT_EQ(text_of(bad).find("hunter2"), std::string::npos) << text_of(bad);
+  EXPECT_EQ(text_of(bad).find("abcdef"), std::string::npos);
+  const HttpAnswer forged = client->fetch(HttpRequest(server.url()).with_header("X\nforged", "1"));
+  EXPECT_EQ(text_of(forged).find('\n'), std::string::npos);
+}
+
+TEST_F(HttpClientTest, OnlyWhatTheCallerSaysIsSentAlong) {
+  const HttpAnswer answer =
+      client->fetch(HttpRequest("PUT", server.url("/echo")).with_body("{}").with_header("X-B", "  "));
+  const std::string& seen = std::get<HttpResponse>(answer).body;
+  EXPECT_EQ(seen.find("Content-Type"), std::string::npos) << seen;
+  EXPECT_NE(seen.find("X-B:"), std::string::npos);
+}
+
+TEST_F(HttpClientTest, ALargeResourceMayBeAskedForItsHead) {
+  ScriptedServer heads([](Connection& connection, const std::string&) {
+    connection.send("HTTP/1.1 200 OK\r\nContent-Length: 50000000\r\n\r\n");
+    return true;
+  });
+  const HttpAnswer answer = client->fetch(HttpRequest("HEAD", heads.url()));
+  EXPECT_EQ(std::get<HttpResponse>(answer).header("content-length"), "50000000");
+}
+
+TEST_F(HttpClientTest, ATrailerIsNoStatus) {
+  ScriptedServer trailing([](Connection& connection, const std::string&) {
+    connection.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nHTTP/1.1 500 no: no\r\n\r\n");
+    return true;
+  });
+  EXPECT_EQ(std::get<HttpResponse>(client->fetch(trailing.url())).status, 200);
+}
+
+TEST_F(HttpClientTest, TimeThatIsOverIsOver) {
+  EXPECT_EQ(type_of(client->fetch(HttpRequest(server.url("/ok")).with_timeout(-1ms))), FailureType::kCancelled);
+}
+
+TEST_F(HttpClientTest, ManyConnectionsAreKeptUnderLoad) {
+  client = client_with({.max_in_flight = 50, .max_idle_connections = 10});
+  for (int round = 0; round < 10; ++round) {
+    std::vector<TaskHandle<HttpAnswer>> calls;
+    for (int i = 0; i < 50; ++i) calls.push_back(client->send(server.url("/ok")));
+    for (const auto& each : calls) EXPECT_EQ(type_of(*each.take().value), FailureType::kSuccess);
+  }
+  EXPECT_LE(server.connections(), 100) << "of 500 calls";
+  client = client_with({.max_idle_connections = 0});
+  const int before = server.connections();
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(type_of(fetch("/ok")), FailureType::kSuccess);
+  EXPECT_EQ(server.connections(), before + 3);
 }
 
 TEST_F(HttpClientTest, AHandleCanBeCancelled) {
@@ -307,9 +392,9 @@ TEST_F(HttpsClientTest, AServerWithoutTlsOrSilentInItsMidstIsTls) {
     return false;
   });
   const std::string silent_url = "https://127.0.0.1:" + std::to_string(silent.port()) + "/";
-  EXPECT_EQ(type_of(client->fetch(HttpRequest(silent_url).with_connect_timeout(50ms))), FailureType::kTls);
+  EXPECT_EQ(type_of(client->fetch(HttpRequest(silent_url).with_connect_timeout(300ms))), FailureType::kTls);
   // A TLS greeting is no request, so this server waits for its end; the other side gives up.
-  EXPECT_EQ(type_of(client->fetch(HttpRequest(url).with_connect_timeout(50ms))), FailureType::kTls);
+  EXPECT_EQ(type_of(client->fetch(HttpRequest(url).with_connect_timeout(300ms))), FailureType::kTls);
 }
 
 // ---- streams
@@ -391,6 +476,21 @@ TEST_F(HttpClientTest, ABreakInMidStreamIsReportedWithWhatCame) {
   EXPECT_EQ(streamed.end, RouteEnd::kBroken);
   EXPECT_EQ(streamed.delivered, 1U);
   EXPECT_EQ(got, "first");
+}
+
+TEST_F(HttpClientTest, AStreamSurvivesTheEndOfItsClient) {
+  ScriptedServer endless([](Connection& connection, const std::string&) {
+    connection.send("HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n");
+    for (int i = 0; i < 200; ++i) connection.send(std::string(10'000, 'x'));
+    connection.fall_silent();
+    return false;
+  });
+  bool first = true;
+  const HttpAnswer answer = client->stream(endless.url(), [&](std::string_view) {
+    if (std::exchange(first, false)) client.reset();
+    return true;
+  });
+  EXPECT_EQ(std::get<Failure>(answer).error.code, ErrorCode::kEnded);
 }
 
 // ---- with the rest

@@ -13,7 +13,9 @@ using internal::HttpTransfer;
 using State = HttpTransfer::State;
 
 HttpClient::Loop::Loop(HttpClientOptions options) : options_(std::move(options)), multi_(curl_multi_init()) {
-  curl_multi_setopt(multi_, CURLMOPT_MAXCONNECTS, static_cast<long>(options_.max_idle_connections));
+  // It counts the busy ones too.
+  const long most = static_cast<long>(options_.max_idle_connections) + static_cast<long>(options_.max_in_flight);
+  curl_multi_setopt(multi_, CURLMOPT_MAXCONNECTS, most);
 }
 
 HttpClient::Loop::~Loop() {
@@ -21,14 +23,23 @@ HttpClient::Loop::~Loop() {
   curl_multi_cleanup(multi_);
 }
 
-void HttpClient::Loop::start() {
+Result<void> HttpClient::Loop::start() {
+  if (multi_ == nullptr || curl_multi_wakeup(multi_) != CURLM_OK) {
+    return Error{ErrorCode::kUnavailable, "there are no descriptors or no memory left for an HTTP client"};
+  }
   // Signals are for the program's own threads; and a connection that breaks must not kill it by SIGPIPE.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { run(); });
+  Result<void> started;
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (...) {
+    started = Error::from_exception(std::current_exception());
+  }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return started;
 }
 
 void HttpClient::Loop::stop() {
@@ -66,7 +77,14 @@ HttpClient::Loop::Transfer HttpClient::Loop::send(HttpRequest request, std::shar
   *way = {weak_from_this(), transfer};
   if (!checked) {
     transfer->fail(FailureType::kHttp4xx, ErrorCode::kInvalid, checked.error().message);
+    return transfer;
+  }
+  if (open_.fetch_add(1, std::memory_order_relaxed) >= options_.max_in_flight + options_.max_waiting) {
+    open_.fetch_sub(1, std::memory_order_relaxed);
+    // Our own limit says nothing about the provider.
+    transfer->fail(FailureType::kCancelled, ErrorCode::kRejected, "too many calls wait for their turn already");
   } else if (!give({What::kSend, transfer})) {
+    open_.fetch_sub(1, std::memory_order_relaxed);
     transfer->give_up({ErrorCode::kEnded, "the client has ended"});
   }
   return transfer;
@@ -76,8 +94,10 @@ void HttpClient::Loop::cancel(Transfer transfer) { give({What::kCancel, std::mov
 void HttpClient::Loop::go_on(Transfer transfer) { give({What::kGoOn, std::move(transfer)}); }
 
 HttpClient::Stats HttpClient::Loop::stats() const {
-  return {sent_.load(std::memory_order_relaxed), connections_.load(std::memory_order_relaxed),
-          in_flight_.load(std::memory_order_relaxed), waiting_count_.load(std::memory_order_relaxed)};
+  const std::uint32_t open = open_.load(std::memory_order_relaxed);
+  const std::uint32_t in_flight = std::min(open, in_flight_.load(std::memory_order_relaxed));
+  return {ended_.load(std::memory_order_relaxed), connections_.load(std::memory_order_relaxed), in_flight,
+          open - in_flight};
 }
 
 void HttpClient::Loop::run() {
@@ -88,13 +108,17 @@ void HttpClient::Loop::run() {
     curl_multi_perform(multi_, &running);
     finish_done();
     if (!waiting_.empty() && active_.size() < options_.max_in_flight) continue;
-    curl_multi_poll(multi_, nullptr, 0, longest_sleep(), nullptr);
+    if (curl_multi_poll(multi_, nullptr, 0, longest_sleep(), nullptr) != CURLM_OK) std::this_thread::yield();
   }
   const Error ended{ErrorCode::kEnded, "the client has ended"};
-  for (const Transfer& each : waiting_) each->give_up(ended);
+  for (const Transfer& each : waiting_) {
+    each->give_up(ended);
+    count_end();
+  }
   for (auto& [transfer, alive] : active_) {
     curl_multi_remove_handle(multi_, transfer->easy());
     keep(transfer->give_up(ended));
+    count_end();
   }
   waiting_.clear();
   active_.clear();
@@ -116,11 +140,6 @@ void HttpClient::Loop::obey(Order& order) {
   HttpTransfer& transfer = *order.transfer;
   switch (order.what) {
     case What::kSend:
-      if (waiting_.size() >= options_.max_waiting && active_.size() >= options_.max_in_flight) {
-        // Our own limit says nothing about the provider.
-        transfer.fail(FailureType::kCancelled, ErrorCode::kRejected, "too many calls wait for their turn already");
-        return;
-      }
       transfer.state = State::kWaiting;
       waiting_limits_.insert(transfer.limit());
       waiting_.push_back(std::move(order.transfer));
@@ -134,12 +153,11 @@ void HttpClient::Loop::obey(Order& order) {
       } else {
         return;
       }
+      count_end();
       keep(transfer.give_up({ErrorCode::kCancelled, "cancelled by its caller"}));
-      sent_.fetch_add(1, std::memory_order_relaxed);
       break;
     case What::kGoOn: transfer.go_on(); break;
   }
-  waiting_count_.store(static_cast<std::uint32_t>(waiting_.size()), std::memory_order_relaxed);
 }
 
 void HttpClient::Loop::forget_active(HttpTransfer& transfer) {
@@ -163,16 +181,23 @@ void HttpClient::Loop::start_waiting() {
     waiting_limits_.erase(waiting_limits_.find(transfer->limit()));
     Easy easy = blank_handle();
     if (!easy) {
-      transfer->fail(FailureType::kUnknown, ErrorCode::kInternal, "there is no memory for another call");
+      refuse_for_lack_of_memory(*transfer);
       continue;
     }
     HttpTransfer* const started = transfer.get();
     started->start(std::move(easy), options_, system_clock().now());
-    active_.emplace(started, std::move(transfer));
-    curl_multi_add_handle(multi_, started->easy());
+    if (curl_multi_add_handle(multi_, started->easy()) == CURLM_OK) {
+      active_.emplace(started, std::move(transfer));
+    } else {
+      refuse_for_lack_of_memory(*started);
+    }
   }
-  waiting_count_.store(static_cast<std::uint32_t>(waiting_.size()), std::memory_order_relaxed);
   in_flight_.store(static_cast<std::uint32_t>(active_.size()), std::memory_order_relaxed);
+}
+
+void HttpClient::Loop::refuse_for_lack_of_memory(HttpTransfer& transfer) {
+  count_end();
+  transfer.fail(FailureType::kCancelled, ErrorCode::kRejected, "there is no memory for another call");
 }
 
 // Those under way libcurl looks after.
@@ -182,8 +207,8 @@ void HttpClient::Loop::expire_waiting() {
   std::erase_if(waiting_, [&](const Transfer& each) {
     if (each->limit() > now) return false;
     // It has not been sent, so nobody is to blame.
+    count_end();
     each->fail(FailureType::kCancelled, ErrorCode::kTimedOut, "its time ran out while it waited for its turn");
-    sent_.fetch_add(1, std::memory_order_relaxed);
     return true;
   });
   waiting_limits_.erase(waiting_limits_.begin(), waiting_limits_.upper_bound(now));
@@ -203,7 +228,7 @@ void HttpClient::Loop::finish_done() {
 void HttpClient::Loop::end(HttpTransfer& transfer, CURLcode code) {
   const Transfer alive = active_.at(&transfer);
   connections_.fetch_add(transfer.connections_made(), std::memory_order_relaxed);
-  sent_.fetch_add(1, std::memory_order_relaxed);
+  count_end();
   forget_active(transfer);
   keep(transfer.finish(code, system_clock().now()));
 }

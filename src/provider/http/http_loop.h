@@ -27,7 +27,8 @@ class HttpClient::Loop : public std::enable_shared_from_this<HttpClient::Loop> {
 
   using Transfer = std::shared_ptr<internal::HttpTransfer>;
 
-  void start();
+  /// Why it cannot work.
+  Result<void> start();
   /// Ends all calls, and the thread.
   void stop() COHORT_EXCLUDES(mutex_);
 
@@ -53,9 +54,14 @@ class HttpClient::Loop : public std::enable_shared_from_this<HttpClient::Loop> {
   void expire_waiting();
   void finish_done();
   void end(internal::HttpTransfer& transfer, CURLcode code);
+  void refuse_for_lack_of_memory(internal::HttpTransfer& transfer);
   void forget_active(internal::HttpTransfer& transfer);
   [[nodiscard]] internal::Easy blank_handle();
   void keep(internal::Easy easy);
+  void count_end() {
+    open_.fetch_sub(1, std::memory_order_relaxed);
+    ended_.fetch_add(1, std::memory_order_relaxed);
+  }
   [[nodiscard]] int longest_sleep() const;
 
   const HttpClientOptions options_;
@@ -72,10 +78,10 @@ class HttpClient::Loop : public std::enable_shared_from_this<HttpClient::Loop> {
   std::unordered_map<internal::HttpTransfer*, Transfer> active_;
   std::vector<internal::Easy> spare_;
 
-  std::atomic<std::uint64_t> sent_{0};
+  std::atomic<std::uint32_t> open_{0};  // Taken in and not ended.
+  std::atomic<std::uint64_t> ended_{0};
   std::atomic<std::uint64_t> connections_{0};
   std::atomic<std::uint32_t> in_flight_{0};
-  std::atomic<std::uint32_t> waiting_count_{0};
 };
 
 }  // namespace cohort

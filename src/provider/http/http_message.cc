@@ -10,10 +10,6 @@ namespace {
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c; }
 
-bool same_name(std::string_view a, std::string_view b) {
-  return std::ranges::equal(a, b, [](char x, char y) { return lower(x) == lower(y); });
-}
-
 // The beginning of a body, fit for one line of a log.
 std::string excerpt(std::string_view body) {
   constexpr std::size_t kMost = 200;
@@ -37,8 +33,13 @@ ErrorCode code_of(int status, FailureType type) {
 
 }  // namespace
 
+bool same_header_name(std::string_view a, std::string_view b) {
+  return std::ranges::equal(a, b, [](char x, char y) { return lower(x) == lower(y); });
+}
+
 std::string_view HttpResponse::header(std::string_view name) const {
-  const auto found = std::ranges::find_if(headers, [&](const HttpHeader& each) { return same_name(each.name, name); });
+  const auto found =
+      std::ranges::find_if(headers, [&](const HttpHeader& each) { return same_header_name(each.name, name); });
   return found == headers.end() ? std::string_view() : found->value;
 }
 
@@ -48,7 +49,9 @@ HttpAnswer require_success(HttpAnswer answer) {
   const FailureType type = classify_status(response->status, response->retry_after.has_value());
   if (type == FailureType::kSuccess) return answer;
   std::string text = "HTTP " + std::to_string(response->status);
-  Failure failure{type, {}, response->retry_after, text};
+  // A gateway that finds nobody behind it says nothing about the request.
+  const bool is_gateway = response->status >= 502 && response->status <= 504;
+  Failure failure{type, {}, response->retry_after, is_gateway ? std::string() : text};
   if (!response->body.empty()) text += ": " + excerpt(response->body);
   failure.error = {code_of(response->status, type), std::move(text)};
   return failure;

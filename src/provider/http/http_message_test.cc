@@ -45,6 +45,9 @@ TEST(HttpMessageTest, AFailureTellsTheBeginningOfTheBody) {
   EXPECT_TRUE(failure.error.message.starts_with("HTTP 500: line one line two....")) << failure.error.message;
   EXPECT_LT(failure.error.message.size(), 230U);
   EXPECT_EQ(failure.detail, "HTTP 500") << "what two answers are compared by";
+  response.status = 503;
+  EXPECT_EQ(std::get<Failure>(require_success(response)).detail, "")
+      << "a gateway's word says nothing about the request";
   const HttpAnswer again = require_success(answer);
   EXPECT_EQ(std::get<Failure>(again).type, FailureType::kHttp5xx) << "a failure stays one";
 }

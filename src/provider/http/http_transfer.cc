@@ -3,6 +3,8 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <charconv>
 #include <utility>
 
@@ -10,6 +12,29 @@ namespace cohort::internal {
 namespace {
 
 constexpr std::size_t kMaxUrlBytes = 8192;
+
+// How a message is framed is the client's business: who could write these could put a second request into the first.
+constexpr std::array<std::string_view, 8> kOwnHeaders = {"content-length", "transfer-encoding", "connection", "te",
+                                                         "trailer",        "upgrade",           "keep-alive", "expect"};
+
+bool is_own_header(std::string_view name) {
+  return std::ranges::any_of(kOwnHeaders, [&](std::string_view own) { return same_header_name(own, name); });
+}
+
+// Fit for a message: short, and on one line.
+std::string quoted(std::string_view text) {
+  std::string shown(text.substr(0, 60));
+  std::ranges::replace_if(
+      shown, [](char c) { return static_cast<unsigned char>(c) < ' '; }, '?');
+  return "'" + shown + "'";
+}
+
+std::string_view trimmed(std::string_view text) {
+  const auto blank = [](char c) { return c == ' ' || c == '\t'; };
+  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
+  return text;
+}
 
 bool is_token(std::string_view text) {
   const auto allowed = [](char c) {
@@ -88,20 +113,35 @@ StreamPipe::Taken StreamPipe::take(std::optional<Time> until) {
 Result<void> HttpTransfer::check(const HttpRequest& request) {
   const auto invalid = [](std::string text) { return Error{ErrorCode::kInvalid, std::move(text)}; };
   if (request.url.size() > kMaxUrlBytes) return invalid("the URL has more than 8192 bytes");
-  if (!is_token(request.method)) return invalid("'" + request.method + "' is no HTTP method");
+  if (request.method == "CONNECT") return invalid("CONNECT is not for clients of an answer");
+  if (!is_token(request.method)) return invalid(quoted(request.method) + " is no HTTP method");
   for (const HttpHeader& each : request.headers) {
-    if (!is_token(each.name)) return invalid("'" + each.name + "' cannot be the name of a header");
-    if (has_control(each.value)) return invalid("header '" + each.name + "' has a line break or the like in its value");
+    if (!is_token(each.name)) return invalid(quoted(each.name) + " cannot be the name of a header");
+    if (has_control(each.value))
+      return invalid("header " + quoted(each.name) + " has a line break or the like in its value");
+    if (is_own_header(each.name)) return invalid("header " + quoted(each.name) + " is for the client to write");
+    if (same_header_name(each.name, "host") && trimmed(each.value).empty()) return invalid("the Host header is empty");
   }
   const Url url;
   if (const CURLUcode code = curl_url_set(url.url, CURLUPART_URL, request.url.c_str(), CURLU_NON_SUPPORT_SCHEME);
       code != CURLUE_OK || has_control(request.url)) {
-    return invalid("'" + request.url.substr(0, 200) + "' is no URL: " + curl_url_strerror(code));
+    return invalid(std::string("this is no URL: ") +
+                   (code != CURLUE_OK ? curl_url_strerror(code) : "control characters"));
   }
   const std::string scheme = url.part(CURLUPART_SCHEME);
   if (scheme != "http" && scheme != "https") return invalid("a URL begins with http:// or https://, not " + scheme);
   return {};
 }
+
+namespace {
+
+// A stream lasts as long as it likes unless its own request says otherwise; then it must not fall silent for so long.
+Time end_by_timeout(const HttpRequest& request, const HttpClientOptions& options, bool is_stream, Time begun) {
+  if (request.timeout != Duration::zero()) return saturating_add(begun, request.timeout);
+  return is_stream ? Time::max() : saturating_add(begun, options.timeout);
+}
+
+}  // namespace
 
 HttpTransfer::HttpTransfer(HttpRequest request, const HttpClientOptions& options, std::shared_ptr<StreamPipe> pipe,
                            Function<void()> on_cancel)
@@ -109,7 +149,7 @@ HttpTransfer::HttpTransfer(HttpRequest request, const HttpClientOptions& options
       begun_(system_clock().now()),
       connect_timeout_(request_.connect_timeout > Duration::zero() ? request_.connect_timeout
                                                                    : options.connect_timeout),
-      limit_(std::min(saturating_add(begun_, request_.timeout > Duration::zero() ? request_.timeout : options.timeout),
+      limit_(std::min(end_by_timeout(request_, options, pipe != nullptr, begun_),
                       request_.deadline.value_or(Time::max()))),
       max_body_(request_.max_response_bytes != 0 ? request_.max_response_bytes : options.max_response_bytes),
       max_headers_(options.max_header_bytes),
@@ -136,32 +176,50 @@ void HttpTransfer::set_method() {
 void HttpTransfer::start(Easy easy, const HttpClientOptions& options, Time now) {
   easy_ = std::move(easy);
   state = State::kActive;
+  started_ = now;
+  was_sent_.store(true, std::memory_order_relaxed);
   CURL* const handle = easy_.get();
   curl_slist* list = curl_slist_append(nullptr, "Expect:");  // Else a large body waits a second for leave.
+  bool has_type = false;
   for (const HttpHeader& each : request_.headers) {
     // A header without a value is written with a semicolon.
-    const std::string line = each.value.empty() ? each.name + ";" : each.name + ": " + each.value;
-    list = curl_slist_append(list, line.c_str());
+    const std::string value(trimmed(each.value));
+    list = curl_slist_append(list, (value.empty() ? each.name + ";" : each.name + ": " + value).c_str());
+    has_type = has_type || same_header_name(each.name, "content-type");
   }
+  if (!has_type) list = curl_slist_append(list, "Content-Type:");  // Else libcurl calls every body a form.
   header_list_.reset(list);
 
   curl_easy_setopt(handle, CURLOPT_PRIVATE, this);
   curl_easy_setopt(handle, CURLOPT_URL, request_.url.c_str());
   curl_easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http,https");
-  curl_easy_setopt(handle, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+  curl_easy_setopt(handle, CURLOPT_REDIR_PROTOCOLS_STR, request_.url.starts_with("https:") ? "https" : "http,https");
   curl_easy_setopt(handle, CURLOPT_PROXY, options.proxy.c_str());
+  curl_easy_setopt(handle, CURLOPT_NOPROXY, "");
   curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(handle, CURLOPT_QUICK_EXIT,
+                   1L);  // Else a call that ends waits for its getaddrinfo, and all others too.
   curl_easy_setopt(handle, CURLOPT_TCP_KEEPALIVE, 1L);
   curl_easy_setopt(handle, CURLOPT_USERAGENT, options.user_agent.c_str());
   curl_easy_setopt(handle, CURLOPT_HTTPHEADER, header_list_.get());
-  curl_easy_setopt(handle, CURLOPT_FOLLOWLOCATION, options.max_redirects != 0 ? 1L : 0L);
+  const bool follows = options.max_redirects != 0 && (request_.method == "GET" || request_.method == "HEAD");
+  curl_easy_setopt(handle, CURLOPT_FOLLOWLOCATION, follows ? 1L : 0L);
   curl_easy_setopt(handle, CURLOPT_MAXREDIRS, static_cast<long>(options.max_redirects));
+  curl_easy_setopt(handle, CURLOPT_FORBID_REUSE, options.max_idle_connections == 0 ? 1L : 0L);
+  curl_easy_setopt(handle, CURLOPT_FRESH_CONNECT, request_.fresh_connection ? 1L : 0L);
   curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS, milliseconds(connect_timeout_));
-  curl_easy_setopt(handle, CURLOPT_TIMEOUT_MS, milliseconds(limit_ - now));
+  if (limit_ != Time::max()) {
+    curl_easy_setopt(handle, CURLOPT_TIMEOUT_MS, milliseconds(limit_ - now));
+  } else {
+    curl_easy_setopt(handle, CURLOPT_LOW_SPEED_LIMIT, 1L);
+    curl_easy_setopt(handle, CURLOPT_LOW_SPEED_TIME, (milliseconds(options.timeout) + 999) / 1000);
+  }
   curl_easy_setopt(handle, CURLOPT_SSL_VERIFYPEER, options.verify_tls ? 1L : 0L);
   curl_easy_setopt(handle, CURLOPT_SSL_VERIFYHOST, options.verify_tls ? 2L : 0L);
   if (!options.ca_file.empty()) curl_easy_setopt(handle, CURLOPT_CAINFO, options.ca_file.c_str());
-  if (!pipe_) curl_easy_setopt(handle, CURLOPT_MAXFILESIZE_LARGE, static_cast<curl_off_t>(max_body_));
+  if (!pipe_ && request_.method != "HEAD") {
+    curl_easy_setopt(handle, CURLOPT_MAXFILESIZE_LARGE, static_cast<curl_off_t>(max_body_));
+  }
   curl_easy_setopt(handle, CURLOPT_ERRORBUFFER, error_text_.data());
   curl_easy_setopt(handle, CURLOPT_HEADERFUNCTION, &HttpTransfer::on_header);
   curl_easy_setopt(handle, CURLOPT_HEADERDATA, this);
@@ -192,7 +250,12 @@ std::size_t HttpTransfer::take_header(std::string_view line) {
     return 0;
   }
   while (!line.empty() && (line.back() == '\r' || line.back() == '\n' || line.back() == ' ')) line.remove_suffix(1);
-  if (line.starts_with("HTTP/")) {  // A new answer, after a redirect or a 1xx.
+  if (body_begun_) return taken;  // A trailer.
+  if (line.empty()) {
+    expects_status_ = true;
+    return taken;
+  }
+  if (std::exchange(expects_status_, false)) {  // A new answer, after a redirect or a 1xx.
     response_.headers.clear();
     const std::size_t space = line.find(' ');
     if (space != std::string_view::npos) {
@@ -202,13 +265,12 @@ std::size_t HttpTransfer::take_header(std::string_view line) {
   }
   const std::size_t colon = line.find(':');
   if (colon == std::string_view::npos) return taken;
-  std::string_view value = line.substr(colon + 1);
-  while (!value.empty() && (value.front() == ' ' || value.front() == '\t')) value.remove_prefix(1);
-  response_.headers.push_back({std::string(line.substr(0, colon)), std::string(value)});
+  response_.headers.push_back({std::string(line.substr(0, colon)), std::string(trimmed(line.substr(colon + 1)))});
   return taken;
 }
 
 std::size_t HttpTransfer::take_body(std::string_view piece) {
+  body_begun_ = true;
   if (pipe_ && response_.status < 400) {
     paused_ = !pipe_->put(piece);
     return paused_ ? CURL_WRITEFUNC_PAUSE : piece.size();
@@ -236,7 +298,9 @@ std::uint32_t HttpTransfer::connections_made() const {
 // Without what may be secret.
 std::string HttpTransfer::subject() const {
   const Url url;
-  curl_url_set(url.url, CURLUPART_URL, request_.url.c_str(), 0);
+  if (curl_url_set(url.url, CURLUPART_URL, request_.url.c_str(), 0) != CURLUE_OK || has_control(request_.method)) {
+    return "HTTP request";
+  }
   const std::string port = url.part(CURLUPART_PORT);
   return request_.method + " " + url.part(CURLUPART_SCHEME) + "://" + url.part(CURLUPART_HOST) +
          (port.empty() ? "" : ":" + port) + url.part(CURLUPART_PATH);
@@ -244,7 +308,9 @@ std::string HttpTransfer::subject() const {
 
 FailureType HttpTransfer::type_of_timeout() const {
   if (paused_) return FailureType::kCancelled;  // Who reads it was too slow, not who writes it.
-  if (info(CURLINFO_PRETRANSFER_TIME_T) > 0 || limit_ - begun_ < connect_timeout_) return FailureType::kTimeout;
+  if (started_ - begun_ > limit_ - started_)
+    return FailureType::kCancelled;  // Most of its time it waited for its turn.
+  if (info(CURLINFO_PRETRANSFER_TIME_T) > 0 || limit_ - started_ < connect_timeout_ / 4) return FailureType::kTimeout;
   if (tls_begun_) return FailureType::kTls;
   const Url url;
   curl_url_set(url.url, CURLUPART_URL, request_.url.c_str(), 0);
@@ -253,15 +319,29 @@ FailureType HttpTransfer::type_of_timeout() const {
 }
 
 FailureType HttpTransfer::type_of(CURLcode code) const {
-  return code == CURLE_OPERATION_TIMEDOUT ? type_of_timeout() : classify_curl(code);
+  if (code == CURLE_OPERATION_TIMEDOUT) return type_of_timeout();
+  if (lacks_means(code)) return FailureType::kCancelled;
+  const std::string_view told(error_text_.data());
+  if (code == CURLE_RECV_ERROR && told.find("chunk") != std::string_view::npos) return FailureType::kDecode;
+  return classify_curl(code);
+}
+
+// We, not they, have no descriptors, ports or memory left.
+bool HttpTransfer::lacks_means(CURLcode code) const {
+  if (code == CURLE_OUT_OF_MEMORY || code == CURLE_FAILED_INIT) return true;
+  long number = 0;
+  curl_easy_getinfo(easy_.get(), CURLINFO_OS_ERRNO, &number);
+  return code == CURLE_COULDNT_CONNECT &&
+         (number == EMFILE || number == ENFILE || number == ENOMEM || number == ENOBUFS || number == EADDRNOTAVAIL);
 }
 
 HttpAnswer HttpTransfer::answer_of(CURLcode code, Time now) {
   response_.latency = now - begun_;
   if (code == CURLE_OK) {
     response_.reused_connection = connections_made() == 0;
-    if (const curl_off_t seconds = info(CURLINFO_RETRY_AFTER); seconds > 0) {
-      response_.retry_after = std::chrono::seconds(std::min<curl_off_t>(seconds, 365LL * 24 * 3600));
+    if (!response_.header("retry-after").empty()) {
+      response_.retry_after =
+          std::chrono::seconds(std::clamp<curl_off_t>(info(CURLINFO_RETRY_AFTER), 0, 365LL * 24 * 3600));
     }
     return std::move(response_);
   }
@@ -269,7 +349,8 @@ HttpAnswer HttpTransfer::answer_of(CURLcode code, Time now) {
   const char* const told = error_text_[0] != '\0' ? error_text_.data() : curl_easy_strerror(code);
   std::string text = subject() + ": " + std::string(to_string(type)) + ": ";
   text += refused_.empty() ? std::string_view(told) : refused_;
-  const ErrorCode error = type == FailureType::kCancelled    ? ErrorCode::kCancelled
+  const ErrorCode error = lacks_means(code)                  ? ErrorCode::kRejected
+                          : type == FailureType::kCancelled  ? ErrorCode::kCancelled
                           : code == CURLE_OPERATION_TIMEDOUT ? ErrorCode::kTimedOut
                           : type == FailureType::kDecode     ? ErrorCode::kInternal
                                                              : ErrorCode::kUnavailable;

@@ -5,6 +5,7 @@
 #include <curl/curl.h>
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <string>
 
@@ -62,6 +63,8 @@ class HttpTransfer {
   [[nodiscard]] TaskHandle<HttpAnswer> handle() const { return promise_.handle(); }
   [[nodiscard]] Time limit() const { return limit_; }
   [[nodiscard]] CURL* easy() const { return easy_.get(); }
+  /// For any thread: it is not waiting for its turn any more.
+  [[nodiscard]] bool was_sent() const { return was_sent_.load(std::memory_order_relaxed); }
 
   /// Prepares the handle, which has been reset; it is given back by finish().
   void start(Easy easy, const HttpClientOptions& options, Time now);
@@ -92,12 +95,14 @@ class HttpTransfer {
   [[nodiscard]] HttpAnswer answer_of(CURLcode code, Time now);
   [[nodiscard]] FailureType type_of(CURLcode code) const;
   [[nodiscard]] FailureType type_of_timeout() const;
+  [[nodiscard]] bool lacks_means(CURLcode code) const;
   [[nodiscard]] curl_off_t info(CURLINFO what) const;
   [[nodiscard]] std::string subject() const;
   void settle(Result<HttpAnswer> answer);
 
   HttpRequest request_;
   const Time begun_;
+  Time started_{};
   const Duration connect_timeout_;
   const Time limit_;  // When it must have ended.
   const std::size_t max_body_;
@@ -112,6 +117,9 @@ class HttpTransfer {
   std::size_t header_bytes_ = 0;
   std::string_view refused_;  // What we would not take of the answer.
   bool tls_begun_ = false;
+  bool expects_status_ = true;
+  bool body_begun_ = false;
+  std::atomic<bool> was_sent_{false};
   bool paused_ = false;
 };
 

@@ -16,17 +16,19 @@
 namespace cohort {
 
 struct HttpClientOptions {
-  std::uint32_t max_in_flight = 256;   ///< Calls that have a connection or want one. 1 to 65,536.
-  std::uint32_t max_waiting = 10'000;  ///< Calls behind them; what comes then is refused.
-  std::uint32_t max_idle_connections = 64;
+  std::uint32_t max_in_flight = 256;        ///< Calls that have a connection or want one. 1 to 65,536.
+  std::uint32_t max_waiting = 10'000;       ///< Calls behind them; what comes then is refused.
+  std::uint32_t max_idle_connections = 64;  ///< Kept for later calls; 0: none is used again.
   Duration connect_timeout = std::chrono::seconds(2);
   Duration timeout = std::chrono::seconds(10);
   std::size_t max_response_bytes = 16U << 20U;
   std::size_t max_header_bytes = 64U << 10U;
-  std::uint32_t max_redirects = 0;  ///< 0: a redirect is an answer like another.
-  std::string proxy{};              ///< Empty: none, whatever the environment says.
-  std::string ca_file{};            ///< Whom to trust, in PEM; empty: whom the system trusts.
-  bool verify_tls = true;           ///< False gives up what TLS is for: anybody may answer.
+  /// Of GET and HEAD; never from https to http. 0: a redirect is an answer like another. Your own headers go along,
+  /// also to another host, except Authorization and Cookie.
+  std::uint32_t max_redirects = 0;
+  std::string proxy{};     ///< Empty: none, whatever the environment says.
+  std::string ca_file{};   ///< Whom to trust, in PEM; empty: whom the system trusts.
+  bool verify_tls = true;  ///< False gives up what TLS is for: anybody may answer.
   std::string user_agent = "cohort";
 };
 
@@ -44,7 +46,7 @@ struct HttpClientOptions {
 ///
 /// A request that cannot be sent (a bad URL, a line break in a header) fails as kHttp4xx: it is its own fault. What a
 /// time-out means depends on how far the call had come: no address is kDns, no connection kConnect, no secure one kTls,
-/// no answer kTimeout; but one that was given less than `connect_timeout` in all is always kTimeout.
+/// no answer kTimeout; but one that was given less than a quarter of `connect_timeout` in all is always kTimeout.
 ///
 /// Thread-safety: thread-safe. Its destructor ends open calls with kEnded.
 /// Example: examples/08_http_failover.cc
@@ -63,15 +65,17 @@ class HttpClient {
   Task<HttpAnswer> fetch_async(HttpRequest request);
 
   /// Gives the body to `sink` piece by piece, on this thread, as it comes; `sink` returns false when it wants no more,
-  /// which ends the call as cancelled. A sink that is slow slows the server down, nobody else. The answer has no body;
-  /// the limit on its size is only on what has not been taken yet. The body of a status of 400 and more is not for the
-  /// sink but in the answer. `first_chunk_deadline` is when the first piece must be there.
+  /// which ends the call as cancelled. A sink that is slow slows the server down, nobody else: at most 256 KiB and a
+  /// little wait for it. The answer has no body; but that of a status of 400 and more is there and not for the sink.
+  /// `first_chunk_deadline` is when the first piece must be there. Without a time-out or deadline of its own a stream
+  /// may last, but not fall silent for longer than the client's time-out. It blocks its thread, and a task keeps its
+  /// permits meanwhile.
   HttpAnswer stream(HttpRequest request, Function<bool(std::string_view)> sink,
                     std::optional<Time> first_chunk_deadline = {});
 
   struct Stats {
-    std::uint64_t sent = 0;         ///< Calls that have ended, however.
-    std::uint64_t connections = 0;  ///< Made for them.
+    std::uint64_t ended = 0;        ///< Calls that were taken in and have ended, however.
+    std::uint64_t connections = 0;  ///< Made for those that were not cancelled.
     std::uint32_t in_flight = 0;
     std::uint32_t waiting = 0;
   };

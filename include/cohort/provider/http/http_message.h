@@ -39,16 +39,20 @@ struct HttpRequest {
   HttpRequest&& with_deadline(Time time) && { return with(deadline, time); }
   HttpRequest&& with_connect_timeout(Duration duration) && { return with(connect_timeout, duration); }
   HttpRequest&& with_max_response_bytes(std::size_t bytes) && { return with(max_response_bytes, bytes); }
+  HttpRequest&& with_fresh_connection() && { return with(fresh_connection, true); }
   HttpRequest&& with_stop(std::stop_token token) && { return with(stop, std::move(token)); }
 
   std::string url;  ///< http:// or https://, nothing else.
   std::string method = "GET";
   std::vector<HttpHeader> headers{};
   std::string body{};
-  Duration timeout{0};                 ///< From the first to the last byte; 0: the client's.
+  Duration timeout{0};                 ///< From the first to the last byte; 0: the client's, and for a stream none.
   std::optional<Time> deadline{};      ///< As an Attempt has it; the earlier of both counts.
   Duration connect_timeout{0};         ///< To find the name, connect, and agree on TLS; 0: the client's.
   std::size_t max_response_bytes = 0;  ///< 0: the client's.
+  /// A kept connection may have been closed just now, and then the request is sent again on another one. A server that
+  /// had read it already sees it twice; not so on a fresh connection.
+  bool fresh_connection = false;
   std::stop_token stop{};  ///< Ends the call as cancelled. For fetch and stream; what is sent has its handle.
 
  private:
@@ -58,6 +62,9 @@ struct HttpRequest {
     return std::move(*this);
   }
 };
+
+/// Names of headers are the same in any case.
+[[nodiscard]] bool same_header_name(std::string_view a, std::string_view b);
 
 /// What a server said, whatever its status.
 struct HttpResponse {
