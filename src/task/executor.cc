@@ -18,16 +18,16 @@ Result<void> Executor::check_key(std::string_view key) {
 namespace internal {
 
 void ExecutorAccess::cancel(TaskRecord& record) {
-  const ExecutorHome::Visit visit(record);
-  if (Executor* executor = visit.executor()) {
-    executor->cancel_record(record);
-  } else if (record.home == nullptr && !record.is_done()) {
-    record.request_stop();  // A promise's.
+  if (record.is_promise()) {
+    if (!record.is_done()) record.request_stop();
+    return;
   }
+  const ExecutorHome::Visit visit(record);
+  if (Executor* executor = visit.executor()) executor->cancel_record(record);
 }
 
 void ExecutorAccess::follow(TaskRecord& record, TaskRecord& predecessor) {
-  if (predecessor.home == nullptr) {
+  if (predecessor.is_promise()) {
     record.submitted_at = system_clock().now();
     record.try_claim(TaskStatus::kRejected);
     record.set_error(
@@ -41,19 +41,20 @@ void ExecutorAccess::follow(TaskRecord& record, TaskRecord& predecessor) {
   predecessor.home->executor().follow_record(record, predecessor);
 }
 
+Clock& ExecutorAccess::clock_of(Executor& executor) { return executor.clock(); }
+void ExecutorAccess::set_home(Executor& executor, TaskRecord& record) { record.home = &executor.home_; }
+
 void ExecutorAccess::submit(Executor& executor, TaskRecord& record) {
-  record.home = &executor.home_;
-  record.add_executors_reference();
+  record.count_executors_reference();
   executor.submit_record(record, Executor::Submission::kPlain);
 }
 
 bool ExecutorAccess::run_together(Executor& executor, std::span<TaskRecord* const> records) {
   for (TaskRecord* record : records) {
-    record->home = &executor.home_;
-    record->add_executors_reference();
+    record->count_executors_reference();
   }
   if (executor.run_together(records)) return true;
-  for (TaskRecord* record : records) record->withdraw_executors_reference();
+  for (TaskRecord* record : records) record->drop_executors_reference(record->submitted_at);
   return false;
 }
 

@@ -22,8 +22,10 @@ const Layers& allowed() {
       {"task", {"base"}},
       {"group", {"task", "base"}},
       {"provider", {"task", "base"}},
+      {"step", {"provider", "task", "base"}},
+      {"graph", {"step", "provider", "task", "base"}},
       {"session", {"group", "task", "base"}},
-      {"testing", {"session", "group", "provider", "task", "base"}},
+      {"testing", {"session", "graph", "step", "group", "provider", "task", "base"}},
   };
   return table;
 }

@@ -33,6 +33,7 @@ class PromiseRecord final : public ResultRecord<T> {
   }
 
   bool run() override { return true; }
+  [[nodiscard]] bool is_promise() const override { return true; }
 
  protected:
   void on_stop() override {
@@ -83,6 +84,12 @@ class Promise {
  public:
   explicit Promise(std::string_view name = {}, Function<void()> on_cancel = {}, Clock& clock = system_clock())
       : clock_(&clock), record_(internal::Ref<Record>::adopt(new Record(name, std::move(on_cancel), clock.now()))) {}
+  /// For one that is settled by what this executor runs, and so before its end: who waits for it drives the executor
+  /// meanwhile, where that has to be driven.
+  Promise(Executor& executor, std::string_view name, Function<void()> on_cancel = {})
+      : Promise(name, std::move(on_cancel), internal::ExecutorAccess::clock_of(executor)) {
+    internal::ExecutorAccess::set_home(executor, *record_);
+  }
   Promise(Promise&& other) noexcept = default;
   Promise& operator=(Promise&&) = delete;
   ~Promise() {

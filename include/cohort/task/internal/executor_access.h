@@ -15,8 +15,10 @@ namespace cohort::internal {
 struct ExecutorAccess {
   static void cancel(TaskRecord& record);
   static void follow(TaskRecord& record, TaskRecord& predecessor);
-  /// For layers with records of their own: see the port.
+  /// For layers with records of their own: first this, before anybody else knows the record; then as the port says.
+  static void set_home(Executor& executor, TaskRecord& record);
   static void submit(Executor& executor, TaskRecord& record);
+  [[nodiscard]] static Clock& clock_of(Executor& executor);
   static bool run_together(Executor& executor, std::span<TaskRecord* const> records);
   /// Cancels what came with a lease that has been closed.
   static void close_group(Executor& executor, GroupLease& lease);

@@ -114,10 +114,10 @@ class TaskRecord : public ListLinks<TaskRecord> {
     references_.store(2, std::memory_order_relaxed);
     if (leased) enter_group();
   }
-  /// It was not handed in after all, and nobody else has seen it.
-  void withdraw_executors_reference() {
-    references_.store(1, std::memory_order_relaxed);
-    if (leased) leave_group(submitted_at);
+  /// The same for a record that others know already.
+  void count_executors_reference() {
+    ref();
+    if (leased) enter_group();
   }
   /// The executor is through with it.
   void drop_executors_reference(Time now) {
@@ -181,6 +181,8 @@ class TaskRecord : public ListLinks<TaskRecord> {
   [[nodiscard]] bool stop_requested() const { return stop_requested_.load(std::memory_order_acquire); }
   /// Whether it may suspend.
   [[nodiscard]] virtual bool is_coroutine() const { return false; }
+  /// Whether somebody else than an executor settles it. It may have a home all the same, to wait through.
+  [[nodiscard]] virtual bool is_promise() const { return false; }
   /// Drops the callable of a task that will never run.
   virtual void drop_body() {}
 

@@ -1,0 +1,185 @@
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "cohort/base/result.h"
+#include "cohort/graph/graph_options.h"
+#include "cohort/graph/graph_run.h"
+#include "cohort/graph/graph_stats.h"
+#include "cohort/graph/node.h"
+#include "cohort/task/executor.h"
+#include "cohort/task/promise.h"
+
+namespace cohort {
+
+/// Calls that depend on one another, declared once and run for every request, each type of node in a group of its own.
+///
+/// A node starts when its inputs have ended. One that fails or runs out of time gives its fallback, or fails those that
+/// need it; the rest goes on. So the caller gets what there is, by the deadline, with the outcome of each node.
+///
+/// Thread-safety: thread-safe. It may go while runs are under way; the executor must outlive them.
+/// Example: examples/09_graph.cc
+template <class Request>
+class Graph {
+ public:
+  explicit Graph(std::shared_ptr<internal::GraphEngine> engine) : engine_(std::move(engine)) {}
+
+  /// Runs it and waits for its end; parks inside a task. What is quick runs right here.
+  GraphRun run(Request request, const RunOptions& options = {}) const {
+    const internal::Ref<internal::RunState> run = make_run(std::move(request));
+    engine_->start(*run, options);
+    wait_for(run);
+    return GraphRun(run);
+  }
+
+  /// Runs it, to be awaited later or with co_await. cancel() on the handle ends what is open as cancelled, and the run.
+  TaskHandle<GraphRun> start(Request request, const RunOptions& options = {}) const {
+    const internal::Ref<internal::RunState> run = make_run(std::move(request));
+    auto promise = std::make_unique<Promise<GraphRun>>(engine_->executor(), engine_->options().name,
+                                                       [run] { run->engine().cancel(*run); });
+    TaskHandle<GraphRun> handle = promise->handle();
+    engine_->start(*run, options);
+    auto settle = [promise = std::shared_ptr(std::move(promise)), run] { promise->settle(GraphRun(run)); };
+    if (!run->when_done(settle)) settle();
+    return handle;
+  }
+
+  /// The nodes whose inputs are all in earlier layers, layer by layer.
+  [[nodiscard]] std::vector<std::vector<std::string>> layers() const { return engine_->plan().layers(); }
+  /// For Graphviz.
+  [[nodiscard]] std::string to_dot() const {
+    return internal::to_dot(engine_->plan(), engine_->options().name, nullptr);
+  }
+  /// With each node's outcome and times, and the critical path.
+  [[nodiscard]] std::string to_dot(const GraphRun& run) const {
+    return internal::to_dot(engine_->plan(), engine_->options().name, &run.state());
+  }
+  [[nodiscard]] GraphStats stats() const { return engine_->stats(); }
+  /// The last changes of sizes, the oldest first.
+  [[nodiscard]] std::vector<SizeChange> size_changes() const { return engine_->size_changes(); }
+
+ private:
+  internal::Ref<internal::RunState> make_run(Request request) const {
+    auto run = internal::RunState::make(engine_, sizeof(Request), alignof(Request));
+    ::new (run->request_place()) Request(std::move(request));
+    run->set_request_destructor([](void* place) { static_cast<Request*>(place)->~Request(); });
+    return run;
+  }
+
+  void wait_for(const internal::Ref<internal::RunState>& run) const {
+    auto promise = std::make_shared<Promise<void>>(engine_->executor(), engine_->options().name);
+    const TaskHandle<void> handle = promise->handle();
+    if (!run->when_done([promise] { promise->settle({}); })) return;
+    if (!handle.take().ok() && !handle.is_done()) {
+      // The waiting task has run out of its own time: so has its run.
+      engine_->cancel(*run);
+    }
+  }
+
+  std::shared_ptr<internal::GraphEngine> engine_;
+};
+
+/// Declares a graph.
+///
+///     GraphBuilder<PageRequest> page;
+///     auto user = page.node("user", [](const PageRequest& request) { return fetch_user(request.user_id); });
+///     auto cart = page.node("cart", [](const User& user) { return fetch_cart(user); }, user).timeout(80ms);
+///     auto body = page.node("body", render, user, optional(cart)).output();
+///     Result<Graph<PageRequest>> graph = page.build(executor);
+///
+/// A callable is called as const, from several threads at once, with the NodeContext and the request if it takes them,
+/// then its inputs. It returns T, Result<T>, std::variant<T, Failure>, or a Task of one of these.
+///
+/// Thread-safety: thread-compatible.
+template <class Request>
+class GraphBuilder {
+ public:
+  template <class F, class... Inputs>
+  auto node(std::string name, F callable, Inputs... inputs) {
+    using Body = internal::TypedNodeBody<Request, F, InputOf<Inputs>...>;
+    internal::NodeSpec& spec = add(std::move(name));
+    put_body<Body>(spec, std::move(callable), inputs...);
+    return Node<Request, typename Body::Value>(spec);
+  }
+
+  /// For an input that is defined later.
+  template <class T>
+  Node<Request, T> declare(std::string name) {
+    return Node<Request, T>(add(std::move(name)));
+  }
+  template <class T, class F, class... Inputs>
+  Node<Request, T> define(Node<Request, T> declared, F callable, Inputs... inputs) {
+    using Body = internal::TypedNodeBody<Request, F, InputOf<Inputs>...>;
+    static_assert(std::is_same_v<typename Body::Value, T>, "the callable gives what its node was declared to give");
+    if (declared.spec_->body) {
+      declared.spec_->defined_twice = true;
+    } else {
+      put_body<Body>(*declared.spec_, std::move(callable), inputs...);
+    }
+    return declared;
+  }
+
+  /// Checks it and sizes its groups. Fails with kInvalid and the names of the nodes that are wrong. The builder is
+  /// empty afterwards; its nodes go on naming results.
+  Result<Graph<Request>> build(Executor& executor, GraphOptions options = {}) {
+    auto plan = plan_for(options);
+    if (!plan) return plan.error();
+    return Graph<Request>(internal::make_graph_engine(std::move(*plan), executor, std::move(options)));
+  }
+  /// The checked plan alone, for tests of engines.
+  Result<std::shared_ptr<const internal::GraphPlan>> plan_for(const GraphOptions& options) {
+    return internal::GraphPlan::make(std::exchange(specs_, {}), options);
+  }
+
+ private:
+  template <class Input>
+  struct InputTraits;
+  template <class T>
+  struct InputTraits<Node<Request, T>> {
+    using Type = internal::NodeInput<T, false>;
+    static const Node<Request, T>& node(const Node<Request, T>& input) { return input; }
+    static constexpr bool kOptional = false;
+  };
+  template <class T>
+  struct InputTraits<OptionalInput<Request, T>> {
+    using Type = internal::NodeInput<T, true>;
+    static const Node<Request, T>& node(const OptionalInput<Request, T>& input) { return input.node; }
+    static constexpr bool kOptional = true;
+  };
+  template <class Input>
+  using InputOf = typename InputTraits<Input>::Type;
+
+  internal::NodeSpec& add(std::string name) {
+    auto spec = std::make_unique<internal::NodeSpec>();
+    spec->group = name;
+    spec->name = std::move(name);
+    spec->index = static_cast<std::uint32_t>(specs_.size());
+    spec->builder = this;
+    specs_.push_back(std::move(spec));
+    return *specs_.back();
+  }
+
+  template <class Body, class F, class... Inputs>
+  void put_body(internal::NodeSpec& spec, F callable, const Inputs&... inputs) {
+    (add_input(spec, inputs), ...);
+    const std::array<std::uint32_t, sizeof...(Inputs)> indices = {InputTraits<Inputs>::node(inputs).index()...};
+    spec.body = std::make_unique<Body>(std::move(callable), indices, spec.pool);
+  }
+
+  template <class Input>
+  void add_input(internal::NodeSpec& spec, const Input& input) {
+    const internal::NodeSpec& named = *InputTraits<Input>::node(input).spec_;
+    const bool own = named.index < specs_.size() && specs_[named.index].get() == &named;
+    spec.foreign_input = spec.foreign_input || !own;
+    if (own) spec.inputs.push_back({named.index, InputTraits<Input>::kOptional});
+  }
+
+  std::vector<std::unique_ptr<internal::NodeSpec>> specs_;
+};
+
+}  // namespace cohort

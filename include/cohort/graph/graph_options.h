@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "cohort/base/clock.h"
+
+namespace cohort {
+
+/// How much of its upstream a node type keeps busy: `latency` x `per_second` calls at a time.
+struct Demand {
+  Duration latency{0};
+  double per_second = 0;
+
+  [[nodiscard]] double concurrency() const { return std::chrono::duration<double>(latency).count() * per_second; }
+  friend bool operator==(const Demand&, const Demand&) = default;
+};
+
+/// That a group of nodes was given another concurrency, and why.
+struct SizeChange {
+  Time at{};
+  std::string group;
+  std::uint32_t from = 0;
+  std::uint32_t to = 0;
+  std::string reason;  ///< "12.3 busy on average (41 ms x 300/s), 9 of 10 busy at most"
+};
+
+struct GraphOptions {
+  std::string name = "graph";
+  /// Of a run as a whole; no node is given more than what is left of it. Above 0.
+  Duration timeout = std::chrono::seconds(5);
+  /// Of a node that has none of its own. Above 0.
+  Duration node_timeout = std::chrono::seconds(1);
+  /// How many nodes of all types together run at a time: divided among the groups by demand. 0: eight a core.
+  std::uint32_t concurrency = 0;
+  /// Whether groups follow measured demand, and how often they are looked at; 0: never. At least 1 s otherwise.
+  Duration resize_every{0};
+  /// Told of each change, with no lock held.
+  std::function<void(const SizeChange&)> on_resize{};
+  /// Nodes that have been found to take a few microseconds are run by whoever comes by, not handed to a worker: by the
+  /// caller of run() and start() too. The time-out of such a node is looked at when it returns.
+  bool run_quick_nodes_here = true;
+  std::uint64_t seed = 0;  ///< For back-off; 0: any.
+};
+
+struct RunOptions {
+  std::optional<Time> deadline{};  ///< Where it comes before the graph's time-out.
+};
+
+}  // namespace cohort

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cohort/base/assert.h"
+#include "cohort/graph/graph_stats.h"
+#include "cohort/graph/internal/graph_engine.h"
+#include "cohort/graph/node.h"
+
+namespace cohort {
+
+/// A run that has ended: what every node gave and how it ended. Copies refer to the same run.
+///
+/// Thread-safety: thread-safe, except assigning to one object.
+class GraphRun {
+ public:
+  explicit GraphRun(internal::Ref<internal::RunState> run) : run_(std::move(run)) {}
+
+  /// Every output has a value, be it its own or a fallback.
+  [[nodiscard]] bool complete() const;
+  /// What the node gave; null: nothing.
+  template <class Request, class T>
+  [[nodiscard]] const T* find(const Node<Request, T>& node) const {
+    return static_cast<const T*>(run_->value(node.index()));
+  }
+  /// The same where there is something for sure.
+  template <class Request, class T>
+  [[nodiscard]] const T& operator[](const Node<Request, T>& node) const {
+    const T* value = find(node);
+    COHORT_ASSERT(value != nullptr, "operator[] is for a node that gave a value; look with find()");
+    return *value;
+  }
+  template <class Request, class T>
+  [[nodiscard]] Outcome outcome(const Node<Request, T>& node) const {
+    return run_->slot(node.index()).outcome;
+  }
+  /// Why it is not ok; null: it is.
+  template <class Request, class T>
+  [[nodiscard]] const Error* error(const Node<Request, T>& node) const {
+    return run_->slot(node.index()).error.get();
+  }
+  [[nodiscard]] Duration duration() const { return run_->ended_at - run_->begun_at; }
+  /// Every node, in the order of declaration.
+  [[nodiscard]] std::vector<NodeReport> reports() const { return internal::reports_of(*run_); }
+
+  /// For Graph::to_dot.
+  [[nodiscard]] const internal::RunState& state() const { return *run_; }
+
+ private:
+  internal::Ref<internal::RunState> run_;
+};
+
+}  // namespace cohort

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cohort/base/result.h"
+#include "cohort/graph/graph_options.h"
+#include "cohort/graph/internal/node_body.h"
+#include "cohort/step/attempts.h"
+
+namespace cohort::internal {
+
+/// A node as it was declared.
+struct NodeSpec {
+  struct Input {
+    std::uint32_t node = 0;
+    bool optional = false;
+  };
+
+  std::string name;
+  std::uint32_t index = 0;
+  const void* builder = nullptr;   ///< Whose it is.
+  std::unique_ptr<NodeBody> body;  ///< Null: declared only.
+  std::vector<Input> inputs;
+  bool foreign_input = false;  ///< One of its inputs is another builder's.
+  bool defined_twice = false;
+  bool is_output = false;
+
+  std::string group;
+  StepOptions step;
+  bool has_timeout = false;
+  std::optional<std::uint32_t> concurrency;
+  std::optional<Demand> demand;
+  Router* pool = nullptr;
+  std::function<bool(const RunValues&)> when;
+  /// Makes the value at `place`; what it throws is its failure.
+  std::function<void(const RunValues&, const Error&, void* place)> fallback;
+};
+
+/// A graph that can be run: checked, with everything worked out that does not depend on the request.
+struct GraphPlan {
+  struct Node {
+    std::unique_ptr<NodeSpec> spec;
+    struct Child {
+      std::uint32_t node = 0;
+      bool optional = false;
+    };
+    std::vector<Child> children;
+    std::uint32_t needed_by = 0;   ///< Its children, and the caller if it is an output.
+    std::uint32_t layer = 0;       ///< One more than the highest of its inputs.
+    std::size_t value_offset = 0;  ///< In the memory of a run.
+    std::uint32_t group = 0;       ///< Its place in `groups`.
+  };
+  struct Group {
+    std::string name;
+    std::optional<std::uint32_t> concurrency;  ///< What its nodes say, the largest.
+    double demand = 0;                         ///< The sum of what its nodes say; 0: they do not.
+  };
+
+  std::vector<Node> nodes;           ///< By index.
+  std::vector<std::uint32_t> order;  ///< Inputs before those who need them.
+  std::vector<Group> groups;
+  std::size_t values_size = 0;
+  std::size_t values_alignment = 1;
+
+  /// Refuses, with names and paths: a cycle, an input that is never defined, a result that is neither consumed nor an
+  /// output, two nodes of one name, settings that cannot be.
+  static Result<std::shared_ptr<const GraphPlan>> make(std::vector<std::unique_ptr<NodeSpec>> specs,
+                                                       const GraphOptions& options);
+
+  [[nodiscard]] std::vector<std::vector<std::string>> layers() const;
+};
+
+}  // namespace cohort::internal

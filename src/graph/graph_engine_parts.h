@@ -1,0 +1,573 @@
+#pragma once
+
+// The body of the engine, for graph_engine.cc and for tests that plant bugs in it.
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <span>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "cohort/base/random.h"
+#include "cohort/task/internal/executor_access.h"
+#include "graph/group_sizer.h"
+#include "graph/node_record.h"
+#include "graph/node_tally.h"
+
+namespace cohort::internal {
+
+/// Production has no planted bugs. Tests of the tests plant one at a time.
+struct NoGraphFaults {
+  static constexpr bool kStartTwice = false;              ///< The last but one input starts a node too.
+  static constexpr bool kRequireOptional = false;         ///< An optional input that has no value fails the node.
+  static constexpr bool kKeepPermitAfterTimeout = false;  ///< A node that is out of time keeps its permit.
+};
+
+/// How long nodes of a type take, for who wants to know whether it is quick. Written now and then, read always.
+struct NodePace {
+  std::atomic<float> mean_ns{-1};   ///< Below 0: not known yet.
+  std::atomic<float> queued_ns{0};  ///< How long they wait, of late.
+  std::atomic<std::uint32_t> seen{0};
+};
+
+template <class Faults = NoGraphFaults>
+class BasicGraphEngine final : public GraphEngine {
+ public:
+  BasicGraphEngine(std::shared_ptr<const GraphPlan> plan, Executor& executor, GraphOptions options)
+      : plan_(std::move(plan)),
+        executor_(executor),
+        options_(std::move(options)),
+        tally_(*plan_),
+        paces_(plan_->nodes.size()),
+        random_(options_.seed != 0 ? options_.seed : reinterpret_cast<std::uintptr_t>(this)),
+        sizer_(plan_->groups, total_concurrency(options_)),
+        measured_(plan_->groups.size()) {
+    for (std::size_t i = 0; i < plan_->groups.size(); ++i) set_size(plan_->groups[i].name, sizer_.sizes()[i]);
+    resized_at_ = executor_.clock().now();
+    if (options_.resize_every > Duration::zero()) {
+      options_.resize_every = std::max<Duration>(options_.resize_every, std::chrono::seconds(1));
+      next_resize_ = saturating_add(resized_at_, options_.resize_every).time_since_epoch().count();
+    }
+  }
+
+  [[nodiscard]] const GraphPlan& plan() const override { return *plan_; }
+  [[nodiscard]] Executor& executor() const override { return executor_; }
+  [[nodiscard]] const GraphOptions& options() const override { return options_; }
+
+  void start(RunState& run, const RunOptions& run_options) override {
+    run.begun_at = executor_.clock().now();
+    run.deadline = std::min(saturating_add(run.begun_at, options_.timeout), run_options.deadline.value_or(Time::max()));
+    run.ref();  // Until it has ended.
+    Starter starter(run);
+    if (!run_all_here(run)) {
+      for (const std::uint32_t index : plan_->order) {
+        if (plan_->nodes[index].spec->inputs.empty()) starter.ready.push_back(index);
+      }
+    }
+    start_ready(starter);
+  }
+
+  void cancel(RunState& run) override {
+    const Ref<RunState> alive(run);
+    Starter starter(run);
+    Walk walk;
+    for (const std::uint32_t index : plan_->order) cancel_node(run, index, walk);
+    finish_walk(run, walk);
+    start_ready(starter);
+  }
+
+  bool begin(RunState& run, NodeRecord& record) override {
+    NodeSlot& slot = run.slot(record.index());
+    if (record.kind() == NodeRecord::Kind::kAhead) {
+      if (!take_ahead(slot)) return false;
+      Starter starter(run);
+      Walk walk;
+      const bool goes = prepare(run, record.index(), record.submitted_at, walk);
+      finish_walk(run, walk);
+      start_ready(starter);
+      if (!goes) return false;
+    } else if (slot.state.load(std::memory_order_acquire) != State::kStarted) {
+      return false;  // It has been cancelled.
+    }
+    slot.started_at.store(record.started_at.time_since_epoch().count(), std::memory_order_relaxed);
+    slot.attempt_count.store(slot.attempts.number(), std::memory_order_relaxed);
+    return true;
+  }
+
+  void on_attempt_end(RunState& run, NodeRecord& record) override {
+    const Ref<RunState> alive(run);
+    Starter starter(run);
+    const std::uint32_t index = record.index();
+    NodeSlot& slot = run.slot(index);
+    if (slot.state.load(std::memory_order_acquire) == State::kStarted) {
+      learn(run, record);
+      Walk walk;
+      conclude(run, record, walk);
+      finish_walk(run, walk);
+    }
+    start_ready(starter);
+  }
+
+  [[nodiscard]] GraphStats stats() const override {
+    GraphStats stats = tally_.stats();
+    for (NodeStats& node : stats.nodes) {
+      node.concurrency = executor_.resolve(node.group).max_concurrency;
+      if (auto group = executor_.group_stats(node.group)) {
+        node.concurrency = group->limits.max_concurrency;
+        node.running = group->running;
+        node.waiting = group->waiting;
+      }
+    }
+    return stats;
+  }
+
+  [[nodiscard]] std::vector<SizeChange> size_changes() const override {
+    MutexLock lock(mutex_);
+    return {changes_.begin(), changes_.end()};
+  }
+
+ private:
+  using State = NodeSlot::State;
+
+  // An end that follows from another one.
+  struct PendingEnd {
+    std::uint32_t index;
+    State from;
+    Outcome outcome;
+    Error error;
+  };
+  struct Walk {
+    std::vector<PendingEnd> ends;
+  };
+
+  // Nodes that may start, collected while others end on this thread. The outermost one of a run starts them, so that a
+  // long chain of quick nodes is a loop and not a recursion.
+  struct Starter {
+    explicit Starter(RunState& of) : run(of), outer(current), outermost(outer == nullptr || &outer->run != &of) {
+      if (outermost) current = this;
+    }
+    ~Starter() {
+      if (outermost) current = outer;
+    }
+    Starter(const Starter&) = delete;
+    Starter& operator=(const Starter&) = delete;
+
+    RunState& run;
+    Starter* outer;
+    bool outermost;
+    std::vector<std::uint32_t> ready;
+    static inline thread_local Starter* current = nullptr;
+  };
+
+  static std::uint32_t total_concurrency(const GraphOptions& options) {
+    return options.concurrency != 0 ? options.concurrency : 8 * std::max(1U, std::thread::hardware_concurrency());
+  }
+
+  void set_size(const std::string& group, std::uint32_t size) {
+    static_cast<void>(executor_.set_limits(group, {.max_concurrency = size}));
+  }
+
+  // ---- starting
+
+  void start_ready(Starter& starter) {
+    if (!starter.outermost) return;
+    while (!starter.ready.empty()) {
+      const std::uint32_t index = starter.ready.back();
+      starter.ready.pop_back();
+      Walk walk;
+      const bool goes = prepare(starter.run, index, executor_.clock().now(), walk);
+      finish_walk(starter.run, walk);
+      if (goes) start_attempt(starter.run, index);
+    }
+  }
+
+  // Its inputs have ended. True when it is to run now.
+  bool prepare(RunState& run, std::uint32_t index, Time now, Walk& walk) {
+    NodeSlot& slot = run.slot(index);
+    const NodeSpec& spec = *plan_->nodes[index].spec;
+    State open = State::kOpen;
+    if (!slot.state.compare_exchange_strong(open, State::kStarted, std::memory_order_acq_rel)) {
+      return Faults::kStartTwice && open == State::kStarted;
+    }
+    slot.ready_at.store(now.time_since_epoch().count(), std::memory_order_relaxed);
+    slot.attempts = Attempts(spec.step, now, run.deadline);
+    if (spec.when) {
+      try {
+        if (!spec.when(run)) {
+          walk.ends.push_back(
+              {index, State::kStarted, Outcome::kSkipped, {ErrorCode::kUnavailable, "its condition said no"}});
+          return false;
+        }
+      } catch (...) {
+        walk.ends.push_back(
+            {index, State::kStarted, Outcome::kFailed, Error::from_exception(std::current_exception())});
+        return false;
+      }
+    }
+    return true;
+  }
+
+  [[nodiscard]] bool is_quick(std::uint32_t index) const {
+    const float mean = paces_[index].mean_ns.load(std::memory_order_relaxed);
+    return mean >= 0 && mean < kQuickNs && paces_[index].seen.load(std::memory_order_relaxed) >= kSeenEnough;
+  }
+
+  void start_attempt(RunState& run, std::uint32_t index) {
+    NodeSlot& slot = run.slot(index);
+    if (options_.run_quick_nodes_here && is_quick(index) && !plan_->nodes[index].spec->body->is_coroutine()) {
+      const Ref<NodeRecord> record = put_record(run, index, NodeRecord::Kind::kQuick);
+      TaskRecord* const only = record.get();
+      const bool has_run = ExecutorAccess::run_together(executor_, std::span(&only, 1));
+      if (slot.unwanted.load(std::memory_order_seq_cst)) drop_record(run, index);
+      if (has_run) return;
+    }
+    const Duration left = slot.attempts.deadline() - executor_.clock().now();
+    if (const Duration wait = expected_wait(index, left); left > Duration::zero() && wait > left) {
+      const auto in_ms = [](Duration duration) {
+        return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(duration).count());
+      };
+      end_started(run, index, Outcome::kRejected,
+                  {ErrorCode::kRejected, "node '" + plan_->nodes[index].spec->name + "' would wait about " +
+                                             in_ms(wait) + " ms and has " + in_ms(left) + " ms left"});
+      return;
+    }
+    const auto kind = Faults::kKeepPermitAfterTimeout ? NodeRecord::Kind::kQuick : NodeRecord::Kind::kTimed;
+    if (Faults::kKeepPermitAfterTimeout) end_late(run, index);
+    const Ref<NodeRecord> record = put_record(run, index, kind);
+    ExecutorAccess::submit(executor_, *record);
+    // Who cancelled it before it was handed in could not, and may not come again to drop it.
+    if (slot.unwanted.load(std::memory_order_seq_cst)) {
+      ExecutorAccess::cancel(*record);
+      drop_record(run, index);
+    }
+  }
+
+  // A node type in which nodes have waited of late is asked how long one would have to now.
+  Duration expected_wait(std::uint32_t index, Duration left) const {
+    const float queued = paces_[index].queued_ns.load(std::memory_order_relaxed);
+    if (queued * 10 < static_cast<float>(left.count())) return Duration(0);
+    return executor_.estimated_wait(plan_->nodes[index].spec->group);
+  }
+
+  void end_late(RunState& run, std::uint32_t index) {
+    executor_.call_at(run.slot(index).attempts.deadline(), [this, alive = Ref<RunState>(run), index] {
+      end_started(*alive, index, Outcome::kTimedOut, {ErrorCode::kTimedOut, "out of time"});
+    });
+  }
+
+  // ---- all at once
+
+  // The whole graph as one turn on this thread, where every node is quick and nothing stands in its way.
+  bool run_all_here(RunState& run) {
+    if (!options_.run_quick_nodes_here || !all_quick_.load(std::memory_order_relaxed)) return false;
+    std::array<TaskRecord*, kMostTogether> records;
+    const std::size_t count = plan_->order.size();
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::uint32_t index = plan_->order[i];
+      NodeSlot& slot = run.slot(index);
+      slot.waits.store(slot.waits.load(std::memory_order_relaxed) | NodeSlot::kAhead, std::memory_order_relaxed);
+      auto* const record = new NodeRecord(run, index, NodeRecord::Kind::kAhead);
+      slot.record.store(record, std::memory_order_relaxed);
+      records[i] = record;
+    }
+    if (ExecutorAccess::run_together(executor_, std::span(records).first(count))) return true;
+    for (const std::uint32_t index : plan_->order) {
+      NodeSlot& slot = run.slot(index);
+      slot.waits.store(slot.waits.load(std::memory_order_relaxed) & ~NodeSlot::kAhead, std::memory_order_relaxed);
+      drop_record(run, index);
+    }
+    return false;
+  }
+
+  // For a record that was handed in ahead: whether its inputs have ended, and it is the one to start its node.
+  static bool take_ahead(NodeSlot& slot) {
+    std::uint32_t waits = slot.waits.load(std::memory_order_acquire);
+    while (waits != NodeSlot::kAhead) {
+      if (slot.waits.compare_exchange_weak(waits, waits & ~NodeSlot::kAhead, std::memory_order_acq_rel)) return false;
+    }
+    return true;
+  }
+
+  // ---- records
+
+  // The slot has one reference, who asked for the record another.
+  Ref<NodeRecord> put_record(RunState& run, std::uint32_t index, NodeRecord::Kind kind) {
+    auto record = Ref<NodeRecord>::adopt(new NodeRecord(run, index, kind));
+    record->ref();
+    drop_record(run, index);
+    run.slot(index).record.store(record.get(), std::memory_order_seq_cst);
+    return record;
+  }
+
+  static void drop_record(RunState& run, std::uint32_t index) {
+    if (run.slot(index).record.load(std::memory_order_relaxed) == nullptr) return;
+    MutexLock lock(run.mutex);
+    drop_record_locked(run, index);
+  }
+  static void drop_record_locked(RunState& run, std::uint32_t index) COHORT_REQUIRES(run.mutex) {
+    if (NodeRecord* record = run.slot(index).record.exchange(nullptr, std::memory_order_acq_rel)) record->unref();
+  }
+
+  // ---- ending
+
+  void conclude(RunState& run, NodeRecord& record, Walk& walk) {
+    const std::uint32_t index = record.index();
+    NodeSlot& slot = run.slot(index);
+    if (record.status() == TaskStatus::kSuccess) {
+      if (record.timed || record.ended_at <= slot.attempts.deadline()) {
+        return end(run, {index, State::kStarted, Outcome::kOk, {}}, record.ended_at, walk);
+      }
+      forget_value(run, index);
+      return end(run,
+                 {index,
+                  State::kStarted,
+                  Outcome::kTimedOut,
+                  {ErrorCode::kTimedOut, "node '" + plan_->nodes[index].spec->name + "' took longer than it may"}},
+                 record.ended_at, walk);
+    }
+    Error error = record.error() != nullptr ? *record.error() : Error{ErrorCode::kInternal, "no reason was given"};
+    const Outcome outcome = outcome_of(record.status(), error);
+    if (outcome != Outcome::kCancelled) {
+      std::optional<Time> next;
+      {
+        MutexLock lock(mutex_);
+        next = slot.attempts.after_failure(error, record.ended_at, random_);
+      }
+      if (next) {
+        executor_.call_at(*next, [this, alive = Ref<RunState>(run), index] {
+          if (alive->slot(index).state.load(std::memory_order_acquire) == State::kStarted) start_attempt(*alive, index);
+        });
+        return;
+      }
+    }
+    end(run, {index, State::kStarted, outcome, std::move(error)}, record.ended_at, walk);
+  }
+
+  static Outcome outcome_of(TaskStatus status, const Error& error) {
+    switch (status) {
+      case TaskStatus::kTimedOutQueued:
+      case TaskStatus::kTimedOutRunning: return Outcome::kTimedOut;
+      case TaskStatus::kRejected: return Outcome::kRejected;
+      case TaskStatus::kCancelled: return Outcome::kCancelled;
+      default: return cohort::outcome_of(error);
+    }
+  }
+
+  void forget_value(RunState& run, std::uint32_t index) {
+    if (run.slot(index).made.exchange(false, std::memory_order_relaxed)) {
+      plan_->nodes[index].spec->body->destroy(run.value_place(index));
+    }
+  }
+
+  void end_started(RunState& run, std::uint32_t index, Outcome outcome, Error error) {
+    Starter starter(run);
+    Walk walk;
+    walk.ends.push_back({index, State::kStarted, outcome, std::move(error)});
+    finish_walk(run, walk);
+    start_ready(starter);
+  }
+
+  void finish_walk(RunState& run, Walk& walk) {
+    if (walk.ends.empty()) return;
+    const Ref<RunState> alive(run);
+    while (!walk.ends.empty()) {
+      PendingEnd next = std::move(walk.ends.back());
+      walk.ends.pop_back();
+      end(run, std::move(next), executor_.clock().now(), walk);
+    }
+  }
+
+  // The one place where a node ends. What follows from it for others goes into `walk` or to the Starter.
+  void end(RunState& run, PendingEnd what, Time now, Walk& walk) {
+    const std::uint32_t index = what.index;
+    const GraphPlan::Node& node = plan_->nodes[index];
+    NodeSlot& slot = run.slot(index);
+    if (!slot.state.compare_exchange_strong(what.from, State::kEnding, std::memory_order_acq_rel)) return;
+    slot.outcome = what.outcome;
+    slot.has_value = what.outcome == Outcome::kOk;
+    slot.ended_at = now;
+    if (what.outcome != Outcome::kOk) {
+      slot.error = std::make_unique<Error>(std::move(what.error));
+      fall_back(run, node, slot);
+    }
+    const bool has_value = slot.has_value;
+    slot.state.store(State::kEnded, std::memory_order_release);
+
+    for (const GraphPlan::Node::Child& child : node.children) {
+      if (!has_value && (!child.optional || Faults::kRequireOptional)) fail_child(slot, node, child.node, walk);
+      count_down(run, index, child.node);
+    }
+    if (what.from == State::kOpen) {
+      for (const NodeSpec::Input& input : node.spec->inputs) {
+        if (run.slot(input.node).needed.fetch_sub(1, std::memory_order_acq_rel) == 1)
+          cancel_node(run, input.node, walk);
+      }
+    }
+    if (run.pending.fetch_sub(1, std::memory_order_acq_rel) == 1) finish(run, index, now);
+  }
+
+  void fall_back(RunState& run, const GraphPlan::Node& node, NodeSlot& slot) {
+    if (!node.spec->fallback || slot.outcome == Outcome::kCancelled) return;
+    const std::uint32_t index = node.spec->index;
+    try {
+      node.spec->fallback(run, *slot.error, run.value_place(index));
+    } catch (...) {
+      slot.error->message += "; and its fallback: " + Error::from_exception(std::current_exception()).message;
+      return;
+    }
+    slot.made.store(true, std::memory_order_relaxed);
+    slot.has_value = true;
+    if (slot.outcome != Outcome::kSkipped) slot.outcome = Outcome::kFallback;
+  }
+
+  void fail_child(const NodeSlot& slot, const GraphPlan::Node& node, std::uint32_t child, Walk& walk) {
+    const bool skipped = slot.outcome == Outcome::kSkipped;
+    const std::string why = "it needs '" + node.spec->name + "', which " +
+                            (skipped ? "was skipped" : "ended as " + std::string(to_string(slot.outcome)));
+    walk.ends.push_back(
+        {child,
+         State::kOpen,
+         skipped ? Outcome::kSkipped : Outcome::kUpstreamFailed,
+         {ErrorCode::kUnavailable, slot.error->message.empty() ? why : why + ": " + slot.error->message}});
+  }
+
+  // One input less to wait for.
+  void count_down(RunState& run, std::uint32_t index, std::uint32_t child) {
+    NodeSlot& slot = run.slot(child);
+    const std::uint32_t before = slot.waits.fetch_sub(1, std::memory_order_acq_rel);
+    const bool last = (before & ~NodeSlot::kAhead) == 1;
+    if (last) slot.last_input.store(index, std::memory_order_relaxed);
+    const bool starts = last || (Faults::kStartTwice && before == 2);
+    if (!starts || (before & NodeSlot::kAhead) != 0) return;
+    if (slot.state.load(std::memory_order_acquire) == State::kOpen || Faults::kStartTwice) {
+      Starter::current->ready.push_back(child);
+    }
+  }
+
+  // Nobody wants it any more. A body that runs is asked to stop, and nobody waits for it.
+  void cancel_node(RunState& run, std::uint32_t index, Walk& walk) {
+    NodeSlot& slot = run.slot(index);
+    slot.unwanted.store(true, std::memory_order_seq_cst);
+    const Error error{ErrorCode::kCancelled, "nobody needs it any more"};
+    State seen = slot.state.load(std::memory_order_acquire);
+    if (seen == State::kOpen) {
+      walk.ends.push_back({index, State::kOpen, Outcome::kCancelled, error});
+      walk.ends.push_back({index, State::kStarted, Outcome::kCancelled, error});  // Had it begun in between.
+    } else if (seen == State::kStarted) {
+      walk.ends.push_back({index, State::kStarted, Outcome::kCancelled, error});
+    } else {
+      return;
+    }
+    Ref<NodeRecord> record;
+    {
+      MutexLock lock(run.mutex);
+      if (NodeRecord* there = slot.record.load(std::memory_order_seq_cst)) record = Ref<NodeRecord>(*there);
+    }
+    if (record) ExecutorAccess::cancel(*record);
+  }
+
+  void finish(RunState& run, std::uint32_t last, Time now) {
+    run.last_ended = last;
+    run.ended_at = now;
+    tally_.count(run);
+    if (options_.resize_every > Duration::zero()) measure(run, now);
+    Function<void()> tell;
+    {
+      MutexLock lock(run.mutex);
+      run.done = true;
+      tell = std::move(run.on_done);
+      for (std::uint32_t i = 0; i < plan_->nodes.size(); ++i) drop_record_locked(run, i);
+    }
+    if (tell) tell();
+    run.unref();
+  }
+
+  // ---- learning
+
+  static constexpr float kQuickNs = 5000;
+  static constexpr std::uint32_t kSeenEnough = 32;
+  static constexpr std::size_t kMostTogether = 64;
+
+  // Of quick ones every sixteenth, so that they do not all write to the same place.
+  void learn(const RunState& run, const NodeRecord& record) {
+    const std::uint32_t index = record.index();
+    NodePace& pace = paces_[index];
+    const float mean = pace.mean_ns.load(std::memory_order_relaxed);
+    if (!record.has_begun()) return;
+    const auto ran = static_cast<float>((record.ended_at - record.started_at).count());
+    thread_local std::uint32_t turn = 0;
+    if (mean >= 0 && mean < kQuickNs && ran < 10 * kQuickNs && ++turn % 16 != 0 &&
+        pace.seen.load(std::memory_order_relaxed) >= kSeenEnough) {
+      return;
+    }
+    const Time::rep ready = run.slot(index).ready_at.load(std::memory_order_relaxed);
+    const auto queued = static_cast<float>(record.started_at.time_since_epoch().count() - ready);
+    const float old_queued = pace.queued_ns.load(std::memory_order_relaxed);
+    pace.queued_ns.store(old_queued + (std::max(queued, 0.0F) - old_queued) / 4, std::memory_order_relaxed);
+    pace.mean_ns.store(mean < 0 ? ran : mean + (ran - mean) / 8, std::memory_order_relaxed);
+    if (pace.seen.load(std::memory_order_relaxed) < kSeenEnough) pace.seen.fetch_add(1, std::memory_order_relaxed);
+    note_quick();
+  }
+
+  void note_quick() {
+    bool all = plan_->nodes.size() <= kMostTogether && plan_->groups.size() == plan_->nodes.size();
+    for (std::uint32_t i = 0; all && i < plan_->nodes.size(); ++i) {
+      all = is_quick(i) && !plan_->nodes[i].spec->body->is_coroutine();
+    }
+    if (all != all_quick_.load(std::memory_order_relaxed)) all_quick_.store(all, std::memory_order_relaxed);
+  }
+
+  void measure(const RunState& run, Time now) {
+    std::vector<SizeChange> changes;
+    {
+      MutexLock lock(mutex_);
+      for (std::uint32_t i = 0; i < plan_->nodes.size(); ++i) {
+        const NodeSlot& slot = run.slot(i);
+        const Time::rep started = slot.started_at.load(std::memory_order_relaxed);
+        if (started == 0) continue;
+        GroupSizer::Measured& group = measured_[plan_->nodes[i].group];
+        ++group.ended;
+        group.busy += Duration(std::max<Time::rep>(slot.ended_at.time_since_epoch().count() - started, 0));
+      }
+      if (now.time_since_epoch().count() < next_resize_) return;
+      changes = sizer_.follow(measured_, now - resized_at_, now);
+      measured_.assign(measured_.size(), {});
+      resized_at_ = now;
+      next_resize_ = saturating_add(now, options_.resize_every).time_since_epoch().count();
+      for (const SizeChange& change : changes) {
+        changes_.push_back(change);
+        if (changes_.size() > 64) changes_.pop_front();
+      }
+    }
+    for (const SizeChange& change : changes) {
+      set_size(change.group, change.to);
+      if (!options_.on_resize) continue;
+      try {
+        options_.on_resize(change);
+      } catch (...) {
+        // A listener's trouble is its own.
+      }
+    }
+  }
+
+  const std::shared_ptr<const GraphPlan> plan_;
+  Executor& executor_;
+  GraphOptions options_;
+  GraphTally tally_;
+  std::vector<NodePace> paces_;
+  std::atomic<bool> all_quick_{false};
+
+  mutable Mutex mutex_;
+  Random random_ COHORT_GUARDED_BY(mutex_);
+  GroupSizer sizer_ COHORT_GUARDED_BY(mutex_);
+  std::vector<GroupSizer::Measured> measured_ COHORT_GUARDED_BY(mutex_);
+  std::deque<SizeChange> changes_ COHORT_GUARDED_BY(mutex_);
+  Time resized_at_ COHORT_GUARDED_BY(mutex_){};
+  Time::rep next_resize_ COHORT_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace cohort::internal

@@ -1,0 +1,65 @@
+#include "graph/node_record.h"
+
+#include "cohort/task/internal/executor_access.h"
+
+namespace cohort::internal {
+
+NodeRecord::NodeRecord(RunState& run, std::uint32_t index, Kind kind)
+    : TaskRecord(GroupAddress(run.plan().nodes[index].spec->group), {}), run_(run), index_(index), kind_(kind) {
+  ask_for_end();
+  ExecutorAccess::set_home(run.engine().executor(), *this);
+  if (body().takes_context()) {
+    stop_.emplace();
+    context_.stop = stop_->get_token();
+  }
+  if (kind == Kind::kTimed) {
+    extras().options.deadline = run.slot(index).attempts.deadline();
+    special = timed = true;
+  } else if (body().is_coroutine()) {
+    extras();
+    special = true;
+  }
+}
+
+bool NodeRecord::run() {
+  if (!begun_) {
+    begun_ = true;
+    if (!run_->engine().begin(*run_, *this)) {
+      declined_ = true;
+      claim_by_body(TaskStatus::kSuccess);
+      return true;
+    }
+    const Attempts& attempts = run_->slot(index_).attempts;
+    context_.deadline = attempts.deadline();
+    context_.attempt = attempts.number();
+  }
+  if (body().is_coroutine()) return go_on();
+  body().run(*run_, context_, *this);
+  return true;
+}
+
+// Starts or resumes the coroutine; true when it has ended.
+bool NodeRecord::go_on() {
+  std::coroutine_handle<> next = std::exchange(extras().resume_point, nullptr);
+  if (!next) {
+    coroutine_ = body().run_async(*run_, context_, *this);
+    next = coroutine_.coroutine();
+  }
+  next.resume();
+  if (!coroutine_.coroutine().done()) {
+    COHORT_ASSERT(extras().resume_point, "a Task awaits Tasks, handles, scopes and sleeps, nothing else");
+    return false;
+  }
+  coroutine_ = Task<void>();
+  return true;
+}
+
+void NodeRecord::on_stop() {
+  if (stop_) stop_->request_stop();
+}
+
+void NodeRecord::on_end() {
+  if (!declined_) run_->engine().on_attempt_end(*run_, *this);
+}
+
+}  // namespace cohort::internal
