@@ -30,7 +30,7 @@ void free_block(void* block, std::size_t) { ::operator delete(block); }
 namespace {
 
 // Sizes are 8 modulo 16: with malloc's own 8 bytes a block then fills its chunk exactly.
-constexpr std::size_t kLargest = 520;
+constexpr std::size_t kLargest = 2056;
 constexpr std::size_t kClasses = kLargest / 16 + 1;
 constexpr std::size_t class_of(std::size_t size) { return size <= 8 ? 0 : (size + 7) / 16; }
 constexpr std::size_t size_of(std::size_t size_class) { return 16 * size_class + 8; }

@@ -53,11 +53,6 @@ void TimerQueue::disarm(Timer& timer) {
   settle(place);
 }
 
-std::optional<Time> TimerQueue::next() const {
-  if (heap_.empty()) return std::nullopt;
-  return heap_.front().when;
-}
-
 Timer* TimerQueue::pop_due(Time now) {
   if (heap_.empty() || heap_.front().when > now) return nullptr;
   Timer* timer = heap_.front().timer;

@@ -99,10 +99,8 @@ class BasicGraphEngine final : public GraphEngine {
   }
 
   void on_attempt_end(RunState& run, NodeRecord& record) override {
-    const Ref<RunState> alive(run);
-    Starter starter(run);
-    const std::uint32_t index = record.index();
-    NodeSlot& slot = run.slot(index);
+    Starter starter(run);  // (The record keeps the run.)
+    NodeSlot& slot = run.slot(record.index());
     if (slot.state.load(std::memory_order_acquire) == State::kStarted) {
       learn(run, record);
       Walk walk;
@@ -218,10 +216,12 @@ class BasicGraphEngine final : public GraphEngine {
 
   void start_attempt(RunState& run, std::uint32_t index) {
     NodeSlot& slot = run.slot(index);
-    if (options_.run_quick_nodes_here && is_quick(index) && !plan_->nodes[index].spec->body->is_coroutine()) {
+    if (options_.run_quick_nodes_here && is_quick(index) && !plan_->nodes[index].is_coroutine) {
       const Ref<NodeRecord> record = put_record(run, index, NodeRecord::Kind::kQuick);
       TaskRecord* const only = record.get();
-      const bool has_run = ExecutorAccess::run_together(executor_, std::span(&only, 1));
+      record->ref();
+      const bool has_run = ExecutorAccess::run_together(executor_, std::span(&only, 1), executor_.clock().now());
+      if (!has_run) record->unref();
       if (slot.unwanted.load(std::memory_order_seq_cst)) drop_record(run, index);
       if (has_run) return;
     }
@@ -266,19 +266,19 @@ class BasicGraphEngine final : public GraphEngine {
     if (!options_.run_quick_nodes_here || !all_quick_.load(std::memory_order_relaxed)) return false;
     std::array<TaskRecord*, kMostTogether> records;
     const std::size_t count = plan_->order.size();
+    run.ref(static_cast<std::uint32_t>(count));
     for (std::size_t i = 0; i < count; ++i) {
       const std::uint32_t index = plan_->order[i];
       NodeSlot& slot = run.slot(index);
       slot.waits.store(slot.waits.load(std::memory_order_relaxed) | NodeSlot::kAhead, std::memory_order_relaxed);
-      auto* const record = new NodeRecord(run, index, NodeRecord::Kind::kAhead);
-      slot.record.store(record, std::memory_order_relaxed);
-      records[i] = record;
+      records[i] = new NodeRecord(Ref<RunState>::adopt(&run), index,
+                                  NodeRecord::Kind::kAhead);  // The executor's; a cancel does not reach it.
     }
-    if (ExecutorAccess::run_together(executor_, std::span(records).first(count))) return true;
-    for (const std::uint32_t index : plan_->order) {
-      NodeSlot& slot = run.slot(index);
+    if (ExecutorAccess::run_together(executor_, std::span(records).first(count), run.begun_at)) return true;
+    for (std::size_t i = 0; i < count; ++i) {
+      NodeSlot& slot = run.slot(plan_->order[i]);
       slot.waits.store(slot.waits.load(std::memory_order_relaxed) & ~NodeSlot::kAhead, std::memory_order_relaxed);
-      drop_record(run, index);
+      records[i]->unref();
     }
     return false;
   }
@@ -296,7 +296,7 @@ class BasicGraphEngine final : public GraphEngine {
 
   // The slot has one reference, who asked for the record another.
   Ref<NodeRecord> put_record(RunState& run, std::uint32_t index, NodeRecord::Kind kind) {
-    auto record = Ref<NodeRecord>::adopt(new NodeRecord(run, index, kind));
+    auto record = Ref<NodeRecord>::adopt(new NodeRecord(Ref<RunState>(run), index, kind));
     record->ref();
     drop_record(run, index);
     run.slot(index).record.store(record.get(), std::memory_order_seq_cst);
@@ -479,6 +479,7 @@ class BasicGraphEngine final : public GraphEngine {
     {
       MutexLock lock(run.mutex);
       run.done = true;
+      run.done_early.store(true, std::memory_order_release);
       tell = std::move(run.on_done);
       for (std::uint32_t i = 0; i < plan_->nodes.size(); ++i) drop_record_locked(run, i);
     }
@@ -516,7 +517,7 @@ class BasicGraphEngine final : public GraphEngine {
   void note_quick() {
     bool all = plan_->nodes.size() <= kMostTogether && plan_->groups.size() == plan_->nodes.size();
     for (std::uint32_t i = 0; all && i < plan_->nodes.size(); ++i) {
-      all = is_quick(i) && !plan_->nodes[i].spec->body->is_coroutine();
+      all = is_quick(i) && !plan_->nodes[i].is_coroutine;
     }
     if (all != all_quick_.load(std::memory_order_relaxed)) all_quick_.store(all, std::memory_order_relaxed);
   }

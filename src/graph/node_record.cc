@@ -4,18 +4,21 @@
 
 namespace cohort::internal {
 
-NodeRecord::NodeRecord(RunState& run, std::uint32_t index, Kind kind)
-    : TaskRecord(GroupAddress(run.plan().nodes[index].spec->group), {}), run_(run), index_(index), kind_(kind) {
+NodeRecord::NodeRecord(Ref<RunState> run, std::uint32_t index, Kind kind)
+    : TaskRecord(GroupAddress(run->plan().nodes[index].spec->group, run->plan().nodes[index].group_hash), {}),
+      run_(std::move(run)),
+      index_(index),
+      kind_(kind) {
   ask_for_end();
-  ExecutorAccess::set_home(run.engine().executor(), *this);
-  if (body().takes_context()) {
+  ExecutorAccess::set_home(run_->engine().executor(), *this);
+  if (node().takes_context) {
     stop_.emplace();
     context_.stop = stop_->get_token();
   }
   if (kind == Kind::kTimed) {
-    extras().options.deadline = run.slot(index).attempts.deadline();
+    extras().options.deadline = run_->slot(index).attempts.deadline();
     special = timed = true;
-  } else if (body().is_coroutine()) {
+  } else if (node().is_coroutine) {
     extras();
     special = true;
   }
@@ -33,7 +36,7 @@ bool NodeRecord::run() {
     context_.deadline = attempts.deadline();
     context_.attempt = attempts.number();
   }
-  if (body().is_coroutine()) return go_on();
+  if (node().is_coroutine) return go_on();
   body().run(*run_, context_, *this);
   return true;
 }

@@ -18,13 +18,13 @@ class NodeRecord final : public TaskRecord, public NodeEnd {
     kAhead,  ///< The same, and handed in before its inputs have ended.
   };
 
-  NodeRecord(RunState& run, std::uint32_t index, Kind kind);
+  NodeRecord(Ref<RunState> run, std::uint32_t index, Kind kind);
 
   [[nodiscard]] std::uint32_t index() const { return index_; }
   [[nodiscard]] Kind kind() const { return kind_; }
 
   bool run() override;
-  [[nodiscard]] bool is_coroutine() const override { return body().is_coroutine(); }
+  [[nodiscard]] bool is_coroutine() const override { return node().is_coroutine; }
 
   bool claim() override { return claim_by_body(TaskStatus::kSuccess); }
   void* place() override { return run_->value_place(index_); }
@@ -43,7 +43,8 @@ class NodeRecord final : public TaskRecord, public NodeEnd {
   void on_end() override;
 
  private:
-  [[nodiscard]] const NodeBody& body() const { return *run_->plan().nodes[index_].spec->body; }
+  [[nodiscard]] const GraphPlan::Node& node() const { return run_->plan().nodes[index_]; }
+  [[nodiscard]] const NodeBody& body() const { return *node().spec->body; }
   bool go_on();
 
   Ref<RunState> run_;

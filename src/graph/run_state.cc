@@ -4,6 +4,7 @@
 #include <new>
 #include <utility>
 
+#include "cohort/base/internal/block_pool.h"
 #include "cohort/graph/internal/graph_engine.h"
 #include "graph/node_record.h"
 
@@ -27,7 +28,10 @@ Ref<RunState> RunState::make(std::shared_ptr<GraphEngine> engine, std::size_t re
   const std::size_t alignment =
       std::max({alignof(RunState), alignof(NodeSlot), plan.values_alignment, request_alignment});
 
-  auto* const block = static_cast<std::byte*>(::operator new(size, std::align_val_t(alignment)));
+  // Small ones come from the pool, whose blocks are aligned as all blocks are by default.
+  const bool pooled = alignment <= __STDCPP_DEFAULT_NEW_ALIGNMENT__;
+  auto* const block =
+      static_cast<std::byte*>(pooled ? allocate_block(size) : ::operator new(size, std::align_val_t(alignment)));
   auto* const run = ::new (block) RunState;
   run->engine_ = std::move(engine);
   run->plan_ = &plan;
@@ -60,7 +64,11 @@ void RunState::destroy(RunState* run) {
   const auto alignment = std::align_val_t(run->block_alignment_);
   const std::shared_ptr<GraphEngine> engine = std::move(run->engine_);  // It has the plan.
   run->~RunState();
-  ::operator delete(static_cast<void*>(run), size, alignment);
+  if (static_cast<std::size_t>(alignment) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__) {
+    free_block(run, size);
+  } else {
+    ::operator delete(static_cast<void*>(run), size, alignment);
+  }
 }
 
 bool RunState::when_done(Function<void()> call) {

@@ -97,7 +97,9 @@ std::unique_ptr<Error> GroupExecutor::await(AwaitState& state, std::optional<Tim
   return driver_->await(state, until);
 }
 void GroupExecutor::block(AwaitState& state) { driver_->block(state); }
-bool GroupExecutor::run_together(std::span<TaskRecord* const> records) { return driver_->run_together(records); }
+bool GroupExecutor::run_together(std::span<TaskRecord* const> records, Time now) {
+  return driver_->run_together(records, now);
+}
 void GroupExecutor::call_at(Time at, Function<void()> call) {
   driver_->with_scheduler([&](Scheduler<>& scheduler, Time now) { scheduler.set_alarm(at, std::move(call), now); });
 }

@@ -46,6 +46,9 @@ struct Actions {
   }
   ~Actions() {
     for (TaskRecord* record : forgotten) record->drop_executors_reference(at);
+    if (forgotten.capacity() <= spare_forgotten.capacity() || forgotten.capacity() > kMostSpare) return;
+    forgotten.clear();
+    forgotten.swap(spare_forgotten);
   }
 
   struct Settlement {
@@ -64,6 +67,9 @@ struct Actions {
   Time at{};
   std::vector<TaskRef> released;
   std::vector<TaskRecord*> forgotten;
+  // Most turns end with something to forget: its memory is used again by the thread that forgets.
+  static constexpr std::size_t kMostSpare = 256;
+  static inline thread_local std::vector<TaskRecord*> spare_forgotten;
 
   /// Adds what another one asks for; its `wake` has been seen to.
   void append(Actions other) {
@@ -129,7 +135,9 @@ class Scheduler {
   /// What has come up since the last call.
   [[nodiscard]] Actions take_actions() {
     actions_.at = now_;
-    return std::exchange(actions_, Actions());
+    Actions taken = std::exchange(actions_, Actions());
+    actions_.forgotten.swap(Actions::spare_forgotten);
+    return taken;
   }
   [[nodiscard]] bool has_actions() const { return !actions_.empty(); }
   /// When tick() is needed at the latest.

@@ -197,6 +197,18 @@ void ThreadDriver::follow_up(Chores& chores, Time now) {
   // All of it: who left it there may have looked already, and not come so far.
   if (!attend() && !inbox_.looks_empty()) take_in(now, Inbox::kSize);
 
+  if (scheduler_.has_actions()) follow_actions(chores);
+  if (scheduler_.may_block_submitters()) may_block_submitters_.store(true, std::memory_order_relaxed);
+  shortest_queue_.store(scheduler_.shortest_queue(), std::memory_order_relaxed);
+  if (progress_waiters_ != 0) progress_.notify_all();
+  const Time next = std::min(scheduler_.next_timer().value_or(Time::max()), watching_ ? look_at_ : Time::max());
+  if (next < watcher_sleeps_until_) {
+    watcher_sleeps_until_ = Time::min();
+    chores.notify_watcher = true;
+  }
+}
+
+void ThreadDriver::follow_actions(Chores& chores) {
   Actions actions = scheduler_.take_actions();
   for (const TaskRef& record : actions.let_go) call(*parked_.at(record.get()), chores);
   for (; actions.wake > 0; --actions.wake) {
@@ -210,14 +222,6 @@ void ThreadDriver::follow_up(Chores& chores, Time now) {
     chores.actions = std::move(actions);
   } else if (!actions.empty()) {
     chores.actions.append(std::move(actions));
-  }
-  if (scheduler_.may_block_submitters()) may_block_submitters_.store(true, std::memory_order_relaxed);
-  shortest_queue_.store(scheduler_.shortest_queue(), std::memory_order_relaxed);
-  if (progress_waiters_ != 0) progress_.notify_all();
-  const Time next = std::min(scheduler_.next_timer().value_or(Time::max()), watching_ ? look_at_ : Time::max());
-  if (next < watcher_sleeps_until_) {
-    watcher_sleeps_until_ = Time::min();
-    chores.notify_watcher = true;
   }
 }
 

@@ -69,7 +69,7 @@ class ThreadDriver {
   void submit(TaskRecord& record, bool paced);
   void submit_all(std::span<TaskRecord* const> records, bool paced);
   void submit_here(TaskRecord& record);
-  bool run_together(std::span<TaskRecord* const> records);
+  bool run_together(std::span<TaskRecord* const> records, Time now);
 
   void follow(TaskRecord& record, TaskRecord& predecessor);
   void cancel(TaskRecord& record);
@@ -147,6 +147,7 @@ class ThreadDriver {
   template <class HasRoom>
   void make_room(HasRoom has_room) COHORT_EXCLUDES(mutex_);
   void follow_up(Chores& chores, Time now) COHORT_REQUIRES(mutex_);
+  void follow_actions(Chores& chores) COHORT_REQUIRES(mutex_);
   void call(Runner& runner, Chores& chores) COHORT_REQUIRES(mutex_);
   [[nodiscard]] bool is_worth_waking() const COHORT_REQUIRES(mutex_);
   void wake_one(Chores& chores) COHORT_REQUIRES(mutex_);
@@ -177,8 +178,8 @@ class ThreadDriver {
 
   // Bodies.
   [[nodiscard]] std::unique_ptr<Runner> take_guest() COHORT_REQUIRES(mutex_);
-  void run_guest(std::unique_ptr<Runner> guest) COHORT_EXCLUDES(mutex_);
-  void run_turn(Runner& runner) COHORT_EXCLUDES(mutex_);
+  void run_guest(std::unique_ptr<Runner> guest, Time now) COHORT_EXCLUDES(mutex_);
+  Time run_turn(Runner& runner, Time now) COHORT_EXCLUDES(mutex_);
   bool run_body(TaskRecord& record, Runner& runner, Time& now) COHORT_EXCLUDES(mutex_);
   bool suspend(TaskRecord& record, Runner& runner) COHORT_EXCLUDES(mutex_);
   void arm(TaskRecord& record, AwaitState& state) COHORT_EXCLUDES(mutex_);

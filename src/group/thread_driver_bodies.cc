@@ -9,11 +9,12 @@ namespace cohort::internal {
 
 thread_local ThreadDriver::Runner* ThreadDriver::current_runner_ = nullptr;
 
-void ThreadDriver::run_turn(Runner& runner) {
-  Time now = clock_.now();
+// Gives the time at its end.
+Time ThreadDriver::run_turn(Runner& runner, Time now) {
   while (TaskRecord* record = runner.turn->begin(now)) {
-    if (!run_body(*record, runner, now)) return;
+    if (!run_body(*record, runner, now)) return clock_.now();
   }
+  return now;
 }
 
 // False when the turn is no longer this thread's: the task suspended, or was let go. Sets `now` to the end of the task.
@@ -146,29 +147,32 @@ void ThreadDriver::submit_here(TaskRecord& record) {
     at_door = record.phase == Phase::kAtDoor;
   });
   if (at_door) wait_at_door(record);
-  if (guest) run_guest(std::move(guest));
+  if (guest) run_guest(std::move(guest), clock_.now());
 }
 
-bool ThreadDriver::run_together(std::span<TaskRecord* const> records) {
+bool ThreadDriver::run_together(std::span<TaskRecord* const> records, Time now) {
   std::unique_ptr<Runner> guest;
-  const Time submitted = clock_.now();
-  for (TaskRecord* record : records) record->submitted_at = submitted;
-  with_scheduler([&](Scheduler<>& scheduler, Time now) COHORT_REQUIRES(mutex_) {
+  for (TaskRecord* record : records) record->submitted_at = now;
+  Chores chores;
+  {
+    MutexLock lock(mutex_);
+    take_in_all(now);
     guest = take_guest();
-    if (!scheduler.take_together(records, *guest->turn, now)) {
+    if (!scheduler_.take_together(records, *guest->turn, now)) {
       guests_.push_back(std::move(guest));
-      return;
+    } else if (records.size() > 1) {
+      guest->in_batch = true;
+      ++batches_;
+      busy_guests_.push_back(guest.get());
     }
-    if (records.size() == 1) return;
-    guest->in_batch = true;
-    ++batches_;
-    busy_guests_.push_back(guest.get());
-  });
+    follow_up(chores, now);
+  }
+  perform(std::move(chores));
   if (!guest) return false;
   if (listener_) {
-    for (const TaskRecord* record : records) tell(TaskEvent::Kind::kSubmitted, *record, submitted);
+    for (const TaskRecord* record : records) tell(TaskEvent::Kind::kSubmitted, *record, now);
   }
-  run_guest(std::move(guest));
+  run_guest(std::move(guest), now);
   return true;
 }
 
@@ -179,18 +183,23 @@ std::unique_ptr<ThreadDriver::Runner> ThreadDriver::take_guest() {
   return guest;
 }
 
-void ThreadDriver::run_guest(std::unique_ptr<Runner> guest) {
+void ThreadDriver::run_guest(std::unique_ptr<Runner> guest, Time now) {
   Runner* outer = std::exchange(current_runner_, guest.get());
-  run_turn(*guest);
+  const Time end = run_turn(*guest, now);
   current_runner_ = outer;
-  with_scheduler([&](Scheduler<>& scheduler, Time now) COHORT_REQUIRES(mutex_) {
-    if (guest->turn->out) scheduler.finish(*guest->turn, now);
+  Chores chores;
+  {
+    MutexLock lock(mutex_);
+    take_in_all(end);
+    if (guest->turn->out) scheduler_.finish(*guest->turn, end);
     std::erase(busy_guests_, guest.get());
     leave_batch(*guest);
     if (guest->in_turn) leave_turn(*guest);
-    release_slot(*guest, now);
+    release_slot(*guest, end);
     guests_.push_back(std::move(guest));
-  });
+    follow_up(chores, end);
+  }
+  perform(std::move(chores));
 }
 
 }  // namespace cohort::internal

@@ -67,7 +67,7 @@ void ThreadDriver::work(Runner& runner) {
     MutexLock lock(mutex_);
     runner.thread_id = static_cast<std::int32_t>(syscall(SYS_gettid));
   }
-  while (next_turn(runner)) run_turn(runner);
+  while (next_turn(runner)) run_turn(runner, clock_.now());
 
   MutexLock lock(mutex_);
   runner.ended = true;

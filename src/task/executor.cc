@@ -49,13 +49,8 @@ void ExecutorAccess::submit(Executor& executor, TaskRecord& record) {
   executor.submit_record(record, Executor::Submission::kPlain);
 }
 
-bool ExecutorAccess::run_together(Executor& executor, std::span<TaskRecord* const> records) {
-  for (TaskRecord* record : records) {
-    record->count_executors_reference();
-  }
-  if (executor.run_together(records)) return true;
-  for (TaskRecord* record : records) record->drop_executors_reference(record->submitted_at);
-  return false;
+bool ExecutorAccess::run_together(Executor& executor, std::span<TaskRecord* const> records, Time now) {
+  return executor.run_together(records, now);
 }
 
 std::uint32_t ExecutorAccess::shortest_queue(Executor& executor) { return executor.shortest_queue(); }

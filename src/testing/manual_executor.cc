@@ -523,7 +523,7 @@ std::vector<std::string> ManualExecutor::active_groups() { return driver_->sched
 Duration ManualExecutor::estimated_wait(std::string_view group) { return driver_->scheduler().estimated_wait(group); }
 
 void ManualExecutor::submit_record(TaskRecord& record, Submission submission) { driver_->submit(record, submission); }
-bool ManualExecutor::run_together(std::span<TaskRecord* const> records) { return driver_->run_together(records); }
+bool ManualExecutor::run_together(std::span<TaskRecord* const> records, Time) { return driver_->run_together(records); }
 void ManualExecutor::call_at(Time at, Function<void()> call) { driver_->call_at(at, std::move(call)); }
 void ManualExecutor::follow_record(TaskRecord& record, TaskRecord& predecessor) {
   driver_->follow(record, predecessor);

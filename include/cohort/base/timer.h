@@ -41,7 +41,10 @@ class TimerQueue {
   /// Does nothing when it is not armed.
   void disarm(Timer& timer);
   /// The earliest time for which one is armed.
-  [[nodiscard]] std::optional<Time> next() const;
+  [[nodiscard]] std::optional<Time> next() const {
+    if (heap_.empty()) return std::nullopt;
+    return heap_.front().when;
+  }
   /// The next Timer with `when() <= now`, disarmed; null when there is none.
   Timer* pop_due(Time now);
   [[nodiscard]] std::size_t size() const { return heap_.size(); }

@@ -40,11 +40,13 @@ class Graph {
   /// Runs it, to be awaited later or with co_await. cancel() on the handle ends what is open as cancelled, and the run.
   TaskHandle<GraphRun> start(Request request, const RunOptions& options = {}) const {
     const internal::Ref<internal::RunState> run = make_run(std::move(request));
-    auto promise = std::make_unique<Promise<GraphRun>>(engine_->executor(), engine_->options().name,
-                                                       [run] { run->engine().cancel(*run); });
-    TaskHandle<GraphRun> handle = promise->handle();
     engine_->start(*run, options);
-    auto settle = [promise = std::shared_ptr(std::move(promise)), run] { promise->settle(GraphRun(run)); };
+    if (run->is_done()) return settled(run);
+    Promise<GraphRun> promise(engine_->executor(), engine_->options().name, [run] { run->engine().cancel(*run); });
+    TaskHandle<GraphRun> handle = promise.handle();
+    auto settle = [promise = std::make_shared<Promise<GraphRun>>(std::move(promise)), run] {
+      promise->settle(GraphRun(run));
+    };
     if (!run->when_done(settle)) settle();
     return handle;
   }
@@ -71,7 +73,15 @@ class Graph {
     return run;
   }
 
+  TaskHandle<GraphRun> settled(const internal::Ref<internal::RunState>& run) const {
+    using Record = internal::PromiseRecord<GraphRun>;
+    auto record = internal::Ref<Record>::adopt(new Record(engine_->options().name, nullptr, run->begun_at));
+    record->settle(GraphRun(run), run->ended_at);
+    return TaskHandle<GraphRun>(internal::Ref<internal::ResultRecord<GraphRun>>::adopt(record.release()));
+  }
+
   void wait_for(const internal::Ref<internal::RunState>& run) const {
+    if (run->is_done()) return;
     auto promise = std::make_shared<Promise<void>>(engine_->executor(), engine_->options().name);
     const TaskHandle<void> handle = promise->handle();
     if (!run->when_done([promise] { promise->settle({}); })) return;

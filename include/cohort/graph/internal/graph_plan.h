@@ -54,6 +54,9 @@ struct GraphPlan {
     std::uint32_t layer = 0;       ///< One more than the highest of its inputs.
     std::size_t value_offset = 0;  ///< In the memory of a run.
     std::uint32_t group = 0;       ///< Its place in `groups`.
+    std::uint32_t group_hash = 0;
+    bool is_coroutine = false;
+    bool takes_context = false;
   };
   struct Group {
     std::string name;

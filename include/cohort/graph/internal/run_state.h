@@ -63,7 +63,7 @@ class RunState final : public RunValues {
   static Ref<RunState> make(std::shared_ptr<GraphEngine> engine, std::size_t request_size,
                             std::size_t request_alignment);
 
-  void ref() { references_.fetch_add(1, std::memory_order_relaxed); }
+  void ref(std::uint32_t count = 1) { references_.fetch_add(count, std::memory_order_relaxed); }
   void unref() {
     if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy(this);
   }
@@ -93,12 +93,15 @@ class RunState final : public RunValues {
   std::atomic<std::uint32_t> pending{0};  ///< Nodes that have not ended.
   std::uint32_t last_ended = 0;           ///< The node that ended the run.
 
+  /// Every node has ended, and all that follows from that has been written.
+  [[nodiscard]] bool is_done() const { return done_early.load(std::memory_order_acquire); }
   /// Calls `call` when the run has ended, on the thread that ends it; false: it has already, and the call is not made.
   bool when_done(Function<void()> call) COHORT_EXCLUDES(mutex);
 
   // Guards the end of the run against those who wait for it, and records against being dropped.
   Mutex mutex;
   bool done COHORT_GUARDED_BY(mutex) = false;
+  std::atomic<bool> done_early{false};  ///< The same, for who does not want to wait.
   Function<void()> on_done COHORT_GUARDED_BY(mutex);
 
  private:

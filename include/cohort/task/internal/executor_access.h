@@ -19,7 +19,7 @@ struct ExecutorAccess {
   static void set_home(Executor& executor, TaskRecord& record);
   static void submit(Executor& executor, TaskRecord& record);
   [[nodiscard]] static Clock& clock_of(Executor& executor);
-  static bool run_together(Executor& executor, std::span<TaskRecord* const> records);
+  static bool run_together(Executor& executor, std::span<TaskRecord* const> records, Time now);
   /// Cancels what came with a lease that has been closed.
   static void close_group(Executor& executor, GroupLease& lease);
   [[nodiscard]] static std::uint32_t shortest_queue(Executor& executor);

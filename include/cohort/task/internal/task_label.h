@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <string_view>
 
 #include "cohort/base/internal/block_pool.h"
@@ -18,9 +19,12 @@ struct GroupAddress {
     requires std::convertible_to<const Key&, std::string_view>
   GroupAddress(const Key& group_key) : key(group_key) {}  // NOLINT(google-explicit-constructor): a key is one.
   explicit GroupAddress(GroupLease& group_lease) : key(group_lease.key()), lease(&group_lease) {}
+  /// With a hash that is known already.
+  GroupAddress(std::string_view group_key, std::uint32_t hash) : key(group_key), key_hash(hash) {}
 
   std::string_view key;
   GroupLease* lease = nullptr;
+  std::optional<std::uint32_t> key_hash{};
 };
 
 /// A group's key and a task's id, together in place up to 16 bytes. A task with a lease refers to that for its key, and
@@ -60,9 +64,15 @@ class TaskLabel {
   /// As a == b; for short names quicker than memcmp.
   [[nodiscard]] static bool equal(std::string_view a, std::string_view b) {
     if (a.size() != b.size()) return false;
-    if (a.size() < 8 || a.size() > 16) return a == b;
-    const std::size_t last = a.size() - 8;
-    return word(a.data()) == word(b.data()) && word(a.data() + last) == word(b.data() + last);
+    if (a.size() > 16) return a == b;
+    if (a.size() >= 8) {
+      const std::size_t last = a.size() - 8;
+      return word(a.data()) == word(b.data()) && word(a.data() + last) == word(b.data() + last);
+    }
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      if (a[i] != b[i]) return false;
+    }
+    return true;
   }
 
  private:
