@@ -165,10 +165,7 @@ class TypedNodeBody final : public NodeBody {
         if (pool_ == nullptr) {
           result.emplace(as_result(co_await async_answer(run, context)));
         } else {
-          auto routed = co_await pool_->call_async([&](const Attempt& attempt) {
-            enter(context, attempt);
-            return async_answer(run, context);
-          });
+          auto routed = co_await pool_->call_async(AsyncTry{this, &run, &context});
           result.emplace(std::move(routed.result));
         }
       } catch (...) {
@@ -225,6 +222,17 @@ class TypedNodeBody final : public NodeBody {
       co_return Answer(Error());
     }
   }
+
+  // One try through a pool.
+  struct AsyncTry {
+    const TypedNodeBody* body;
+    const RunValues* run;
+    NodeContext* context;
+    Task<Answer> operator()(const Attempt& attempt) const {
+      enter(*context, attempt);
+      return body->async_answer(*run, *context);
+    }
+  };
 
   template <class R>
   static Result<Value> as_result(R&& returned) {
