@@ -1,0 +1,223 @@
+// Graphs on real threads: quick ones on the caller's, slow ones on workers, cancelled, out of time, all at once.
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <numeric>
+#include <thread>
+#include <vector>
+
+#include "cohort/base/random.h"
+#include "cohort/graph/graph.h"
+#include "cohort/group/group_executor.h"
+#include "cohort/task/sleep.h"
+
+namespace cohort {
+namespace {
+
+using namespace std::chrono_literals;
+
+int identity(int x) { return x; }
+int add(const int& x, const int& y) { return x + y; }
+
+struct Five {
+  explicit Five(Executor& executor, GraphOptions options = {}) : graph(make(executor, std::move(options))) {}
+  Graph<int> make(Executor& executor, GraphOptions options) {
+    return std::move(*builder.build(executor, std::move(options)));
+  }
+
+  GraphBuilder<int> builder;
+  Node<int, int> a = builder.node("a", identity).concurrency(4);
+  Node<int, int> b = builder.node("b", identity).concurrency(4);
+  Node<int, int> c = builder.node("c", add, a, b).concurrency(4);
+  Node<int, int> d = builder
+                         .node(
+                             "d", [](const int& x) { return x; }, b)
+                         .concurrency(4);
+  Node<int, int> e = builder.node("e", add, c, d).concurrency(4).output();
+  Graph<int> graph;
+};
+
+TEST(GraphStressTest, QuickNodesRunOnTheCallersThreadWithTheirPermits) {
+  GroupExecutor executor({.threads = 2});
+  std::vector<std::thread::id> where(3);
+  GraphBuilder<int> builder;
+  GroupExecutor* const seen_by = &executor;
+  std::atomic<bool> watch{false};
+  std::atomic<int> unpermitted{0};
+  const auto body = [&](std::size_t place, const char* group) {
+    where[place] = std::this_thread::get_id();
+    if (watch && seen_by->group_stats(group)->running == 0) ++unpermitted;
+    return 1;
+  };
+  auto x = builder.node("x", [&](int) { return body(0, "x"); });
+  auto y = builder.node("y", [&](int) { return body(1, "y"); });
+  auto z = builder
+               .node(
+                   "z", [&](const int&, const int&) { return body(2, "z"); }, x, y)
+               .output();
+  auto graph = std::move(*builder.build(executor));
+  // It has to be seen to be quick, which a busy machine may make take longer.
+  const auto is_here = [&] {
+    for (const std::thread::id& each : where) {
+      if (each != std::this_thread::get_id()) return false;
+    }
+    return true;
+  };
+  while (!is_here()) static_cast<void>(graph.run(1));
+  watch = true;
+  for (int i = 0; i < 50; ++i) EXPECT_TRUE(graph.run(1).complete());
+  EXPECT_EQ(unpermitted, 0);
+  for (const char* group : {"x", "y", "z"}) {
+    while (executor.group_stats(group)->running != 0) std::this_thread::yield();  // A worker may be a moment behind.
+    EXPECT_EQ(executor.group_stats(group)->counters.started, graph.stats().runs);
+  }
+  static_cast<void>(z);
+}
+
+TEST(GraphStressTest, SeveralThreadsRunTheSameGraph) {
+  GroupExecutor executor({.threads = 2});
+  Five five(executor);
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (int t = 0; t < 3; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 2000; ++i) {
+        const int request = i * 10 + t;
+        if (i % 3 == 0) {
+          const auto handle = five.graph.start(request);
+          if ((*handle.await().value)[five.e] != 3 * request) ++wrong;
+        } else if (five.graph.run(request)[five.e] != 3 * request) {
+          ++wrong;
+        }
+      }
+    });
+  }
+  for (std::thread& each : threads) each.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(five.graph.stats().runs, 6000U);
+  EXPECT_EQ(five.graph.stats().complete, 6000U);
+  EXPECT_EQ(executor.stats().running, 0U);
+}
+
+// A node that was quick and is not any more: the rest of its graph goes to workers, and the permits that the caller's
+// thread held for it go back.
+TEST(GraphStressTest, AQuickNodeThatBlocksHoldsNobodyElsesPermits) {
+  GroupExecutor executor({.threads = 2});
+  std::atomic<bool> blocks{false};
+  std::atomic<bool> blocked{false};
+  GraphBuilder<int> builder;
+  auto slow = builder.node("slow", [&](int x) {
+    blocked = blocks.load();
+    while (blocks) std::this_thread::yield();
+    return x;
+  });
+  auto other = builder.node("other", identity).concurrency(1).output();
+  auto after = builder
+                   .node(
+                       "after", [](const int& x) { return x; }, slow)
+                   .concurrency(1)
+                   .output();
+  auto graph = std::move(*builder.build(executor, {.timeout = 1min, .node_timeout = 1min}));
+  for (int i = 0; i < 200; ++i) static_cast<void>(graph.run(i));
+  blocks = true;
+  std::thread stuck([&] { EXPECT_EQ(graph.run(7)[after], 7); });
+  while (!blocked) std::this_thread::yield();
+  // Others of the groups that the stuck thread had taken permits of run all the same.
+  EXPECT_EQ(executor.submit("other", "1", [] { return 1; }).await().value, 1);
+  EXPECT_EQ(executor.submit("after", "1", [] { return 2; }).await().value, 2);
+  blocks = false;
+  stuck.join();
+  static_cast<void>(other);
+}
+
+TEST(GraphStressTest, EverythingAtOnce) {
+  GroupExecutor executor({.threads = 2});
+  GraphBuilder<int> builder;
+  auto a = builder.node("a", [](int x) -> Result<int> {
+    if (x % 11 == 0) return Error{ErrorCode::kUnavailable, "no"};
+    return x;
+  });
+  a.retries(1, {.base = 10us, .max = 1ms}).concurrency(2);
+  auto b = builder.node("b", [](NodeContext& context, int x) -> Task<int> {
+    if (x % 7 == 0) co_await sleep_for(context.attempt * 300us);
+    co_return x;
+  });
+  b.concurrency(3);
+  auto c = builder.node("c", add, a, b).concurrency(2);
+  auto d = builder.node(
+      "d", [](const int& x, const int* y) { return x + (y == nullptr ? 0 : *y); }, b, optional(c));
+  d.timeout(200us).otherwise(-1).concurrency(2).output();
+  auto e = builder
+               .node(
+                   "e",
+                   [](const int& x) {
+                     if (x % 13 == 0) throw std::runtime_error("unlucky");
+                     if (x % 5 == 0) std::this_thread::sleep_for(400us);
+                     return x;
+                   },
+                   b)
+               .timeout(300us)
+               .concurrency(2)
+               .output();
+  auto f = builder
+               .node(
+                   "f", [](const int*, const int*) { return 1; }, optional(e), optional(c))
+               .output();
+  auto graph = std::make_unique<Graph<int>>(std::move(*builder.build(executor, {.timeout = 5ms, .concurrency = 8})));
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  std::atomic<std::uint64_t> runs{0};
+  for (std::uint64_t t = 0; t < 3; ++t) {
+    threads.emplace_back([&, t] {
+      Random random(t + 1);
+      for (int i = 0; i < 300; ++i) {
+        const auto handle = graph->start(static_cast<int>(random.below(1000)));
+        if (random.chance(0.3)) handle.cancel();
+        const TaskResult<GraphRun> result = handle.await();
+        ++runs;
+        for (const NodeReport& report : result.value->reports()) {
+          const bool fine = report.outcome == Outcome::kOk || !report.error.message.empty();
+          if (!fine || report.queued < Duration::zero() || report.ran < Duration::zero()) ++wrong;
+        }
+        if (result.value->outcome(f) == Outcome::kOk && (*result.value)[f] != 1) ++wrong;
+      }
+    });
+  }
+  for (std::thread& each : threads) each.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(graph->stats().runs, runs.load());
+  graph.reset();
+  EXPECT_TRUE(executor.shutdown(1min).ok());
+  EXPECT_EQ(executor.stats().running, 0U);
+  EXPECT_EQ(executor.stats().waiting, 0U);
+}
+
+TEST(GraphStressTest, RunsEndWithTheirExecutor) {
+  for (int round = 0; round < 20; ++round) {
+    std::vector<TaskHandle<GraphRun>> handles;
+    {
+      GroupExecutor executor({.threads = 2});
+      GraphBuilder<int> builder;
+      auto a = builder.node("a", [](int) -> Task<int> {
+        co_await sleep_for(2ms);
+        co_return 1;
+      });
+      auto b = builder.node(
+          "b",
+          [](const int&) -> Result<int> {
+            return Error{ErrorCode::kUnavailable, "no"};
+          },
+          a);
+      b.retries(1000, {.base = 5ms, .max = 5ms}).timeout(1min).output();
+      auto graph = std::move(*builder.build(executor, {.timeout = 1min}));
+      for (int i = 0; i < 5; ++i) handles.push_back(graph.start(i));
+      std::this_thread::sleep_for(round * 300us);
+    }
+    for (const auto& handle : handles) EXPECT_TRUE(handle.is_done());
+  }
+}
+
+}  // namespace
+}  // namespace cohort
