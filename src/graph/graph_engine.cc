@@ -1,5 +1,7 @@
 #include "cohort/graph/internal/graph_engine.h"
 
+#include <algorithm>
+
 #include "cohort/graph/graph_run.h"
 #include "graph/graph_engine_parts.h"
 
@@ -37,9 +39,11 @@ std::vector<NodeReport> reports_of(const RunState& run) {
       report.ready = slot.ended_at - run.begun_at;
       continue;
     }
-    report.ready = Time(Duration(ready)) - run.begun_at;
-    const Time began = started == 0 ? slot.ended_at : Time(Duration(started));
-    report.queued = began - Time(Duration(ready));
+    // One that was cancelled may have gone on a little after its end.
+    const Time could = std::min(Time(Duration(ready)), slot.ended_at);
+    const Time began = started == 0 ? slot.ended_at : std::min(Time(Duration(started)), slot.ended_at);
+    report.ready = could - run.begun_at;
+    report.queued = std::max(began - could, Duration::zero());
     report.ran = slot.ended_at - began;
   }
   for (const std::uint32_t index : run.critical_path()) reports[index].on_critical_path = true;

@@ -187,6 +187,11 @@ class BasicGraphEngine final : public GraphEngine {
   bool prepare(RunState& run, std::uint32_t index, Time now, Walk& walk) {
     NodeSlot& slot = run.slot(index);
     const NodeSpec& spec = *plan_->nodes[index].spec;
+    // Whoever ended an input without a value is about to end this one: he has counted it down already, perhaps not
+    // more.
+    for (const NodeSpec::Input& input : spec.inputs) {
+      if (!input.optional && !run.slot(input.node).has_value) return false;
+    }
     State open = State::kOpen;
     if (!slot.state.compare_exchange_strong(open, State::kStarted, std::memory_order_acq_rel)) {
       return Faults::kStartTwice && open == State::kStarted;

@@ -67,7 +67,7 @@ void RunState::destroy(RunState* run) {
   if (static_cast<std::size_t>(alignment) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__) {
     free_block(run, size);
   } else {
-    ::operator delete(static_cast<void*>(run), size, alignment);
+    ::operator delete(static_cast<void*>(run), alignment);
   }
 }
 

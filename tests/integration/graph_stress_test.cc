@@ -98,6 +98,7 @@ TEST(GraphStressTest, SeveralThreadsRunTheSameGraph) {
   EXPECT_EQ(wrong, 0);
   EXPECT_EQ(five.graph.stats().runs, 6000U);
   EXPECT_EQ(five.graph.stats().complete, 6000U);
+  EXPECT_TRUE(executor.shutdown(1min).ok());
   EXPECT_EQ(executor.stats().running, 0U);
 }
 
