@@ -61,7 +61,6 @@ class BasicGraphEngine final : public GraphEngine {
   void start(RunState& run, const RunOptions& run_options) override {
     run.begun_at = executor_.clock().now();
     run.deadline = std::min(saturating_add(run.begun_at, options_.timeout), run_options.deadline.value_or(Time::max()));
-    run.ref();  // Until it has ended.
     Starter starter(run);
     if (!run_all_here(run)) {
       for (const std::uint32_t index : plan_->order) {
@@ -324,15 +323,11 @@ class BasicGraphEngine final : public GraphEngine {
     NodeSlot& slot = run.slot(index);
     if (record.status() == TaskStatus::kSuccess) {
       if (record.timed || record.ended_at <= slot.attempts.deadline()) {
-        return end(run, {index, State::kStarted, Outcome::kOk, {}}, record.ended_at, walk);
+        return end(run, index, State::kStarted, Outcome::kOk, nullptr, record.ended_at, walk);
       }
       forget_value(run, index);
-      return end(run,
-                 {index,
-                  State::kStarted,
-                  Outcome::kTimedOut,
-                  {ErrorCode::kTimedOut, "node '" + plan_->nodes[index].spec->name + "' took longer than it may"}},
-                 record.ended_at, walk);
+      Error late{ErrorCode::kTimedOut, "node '" + plan_->nodes[index].spec->name + "' took longer than it may"};
+      return end(run, index, State::kStarted, Outcome::kTimedOut, &late, record.ended_at, walk);
     }
     Error error = record.error() != nullptr ? *record.error() : Error{ErrorCode::kInternal, "no reason was given"};
     const Outcome outcome = outcome_of(record.status(), error);
@@ -349,7 +344,7 @@ class BasicGraphEngine final : public GraphEngine {
         return;
       }
     }
-    end(run, {index, State::kStarted, outcome, std::move(error)}, record.ended_at, walk);
+    end(run, index, State::kStarted, outcome, &error, record.ended_at, walk);
   }
 
   static Outcome outcome_of(TaskStatus status, const Error& error) {
@@ -382,21 +377,22 @@ class BasicGraphEngine final : public GraphEngine {
     while (!walk.ends.empty()) {
       PendingEnd next = std::move(walk.ends.back());
       walk.ends.pop_back();
-      end(run, std::move(next), executor_.clock().now(), walk);
+      end(run, next.index, next.from, next.outcome, &next.error, executor_.clock().now(), walk);
     }
   }
 
-  // The one place where a node ends. What follows from it for others goes into `walk` or to the Starter.
-  void end(RunState& run, PendingEnd what, Time now, Walk& walk) {
-    const std::uint32_t index = what.index;
+  // The one place where a node ends, with an error unless it is ok. What follows from it for others goes into `walk` or
+  // to the Starter. Whoever calls it keeps the run: a record, a walk, or who starts it.
+  void end(RunState& run, std::uint32_t index, const State from, Outcome outcome, Error* error, Time now, Walk& walk) {
     const GraphPlan::Node& node = plan_->nodes[index];
     NodeSlot& slot = run.slot(index);
-    if (!slot.state.compare_exchange_strong(what.from, State::kEnding, std::memory_order_acq_rel)) return;
-    slot.outcome = what.outcome;
-    slot.has_value = what.outcome == Outcome::kOk;
+    State seen = from;
+    if (!slot.state.compare_exchange_strong(seen, State::kEnding, std::memory_order_acq_rel)) return;
+    slot.outcome = outcome;
+    slot.has_value = outcome == Outcome::kOk;
     slot.ended_at = now;
-    if (what.outcome != Outcome::kOk) {
-      slot.error = std::make_unique<Error>(std::move(what.error));
+    if (outcome != Outcome::kOk) {
+      slot.error = std::make_unique<Error>(std::move(*error));
       fall_back(run, node, slot);
     }
     const bool has_value = slot.has_value;
@@ -406,7 +402,7 @@ class BasicGraphEngine final : public GraphEngine {
       if (!has_value && (!child.optional || Faults::kRequireOptional)) fail_child(slot, node, child.node, walk);
       count_down(run, index, child.node);
     }
-    if (what.from == State::kOpen) {
+    if (from == State::kOpen) {
       for (const NodeSpec::Input& input : node.spec->inputs) {
         if (run.slot(input.node).needed.fetch_sub(1, std::memory_order_acq_rel) == 1)
           cancel_node(run, input.node, walk);
@@ -489,7 +485,6 @@ class BasicGraphEngine final : public GraphEngine {
       for (std::uint32_t i = 0; i < plan_->nodes.size(); ++i) drop_record_locked(run, i);
     }
     if (tell) tell();
-    run.unref();
   }
 
   // ---- learning

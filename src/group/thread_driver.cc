@@ -194,6 +194,10 @@ void ThreadDriver::follow_up(Chores& chores, Time now) {
     watching_ = true;
     look_at_ = now + kLookEvery;
   }
+  if (!watching_guests_ && !busy_guests_.empty()) {
+    watching_guests_ = true;
+    look_at_guests_ = now + kLookAtGuestsEvery;
+  }
   // All of it: who left it there may have looked already, and not come so far.
   if (!attend() && !inbox_.looks_empty()) take_in(now, Inbox::kSize);
 
@@ -201,7 +205,7 @@ void ThreadDriver::follow_up(Chores& chores, Time now) {
   if (scheduler_.may_block_submitters()) may_block_submitters_.store(true, std::memory_order_relaxed);
   shortest_queue_.store(scheduler_.shortest_queue(), std::memory_order_relaxed);
   if (progress_waiters_ != 0) progress_.notify_all();
-  const Time next = std::min(scheduler_.next_timer().value_or(Time::max()), watching_ ? look_at_ : Time::max());
+  const Time next = std::min(scheduler_.next_timer().value_or(Time::max()), look_time());
   if (next < watcher_sleeps_until_) {
     watcher_sleeps_until_ = Time::min();
     chores.notify_watcher = true;

@@ -48,7 +48,9 @@ namespace cohort::internal {
 /// **The watcher** is a thread that fires timers. While no slot is idle, or a turn has a rest that others could run, it
 /// also looks every millisecond: a turn whose task takes long loses its rest, and a thread that the kernel says is
 /// blocked gets a slot to stand in for it. A group whose tasks were found to block is expected to do so again, and its
-/// next ones are stood in for at once. A stand-in's slot goes when the body is back.
+/// next ones are stood in for at once. A stand-in's slot goes when the body is back. A caller's thread that runs
+/// several tasks together is looked at every five milliseconds: it too loses its rest, and the permits for that, when
+/// one of them takes long.
 ///
 /// Parts: thread_driver.cc (events, ends), thread_driver_threads.cc (slots and turns), thread_driver_bodies.cc (bodies
 /// and their waits), thread_driver_watch.cc (the watcher).
@@ -188,12 +190,14 @@ class ThreadDriver {
   void watch() COHORT_EXCLUDES(mutex_);
   void look_around() COHORT_EXCLUDES(mutex_);
   [[nodiscard]] bool needs_watching() const COHORT_REQUIRES(mutex_);
+  [[nodiscard]] Time look_time() const COHORT_REQUIRES(mutex_);
   void join_ended() COHORT_EXCLUDES(mutex_);
   template <class Reached>
   bool wait_for_progress(Reached&& reached, Time until) COHORT_EXCLUDES(mutex_);
 
   static constexpr std::uint32_t kTakenInAtOnce = 256;
   static constexpr Duration kLookEvery = std::chrono::milliseconds(1);
+  static constexpr Duration kLookAtGuestsEvery = std::chrono::milliseconds(5);
   static constexpr Duration kLongTask = std::chrono::microseconds(500);
 
   static thread_local Runner* current_runner_;
@@ -235,8 +239,10 @@ class ThreadDriver {
 
   CondVar watch_wake_;
   bool watching_ COHORT_GUARDED_BY(mutex_) = false;
-  Time look_at_ COHORT_GUARDED_BY(mutex_){};               // While watching_.
-  Time watcher_sleeps_until_ COHORT_GUARDED_BY(mutex_){};  // Time::min() while it is awake.
+  Time look_at_ COHORT_GUARDED_BY(mutex_){};                // While watching_.
+  bool watching_guests_ COHORT_GUARDED_BY(mutex_) = false;  // The same for callers' threads with several tasks,
+  Time look_at_guests_ COHORT_GUARDED_BY(mutex_){};         // which are expected to be back at once.
+  Time watcher_sleeps_until_ COHORT_GUARDED_BY(mutex_){};   // Time::min() while it is awake.
   std::thread watcher_;
 };
 

@@ -161,8 +161,6 @@ bool ThreadDriver::run_together(std::span<TaskRecord* const> records, Time now) 
     if (!scheduler_.take_together(records, *guest->turn, now)) {
       guests_.push_back(std::move(guest));
     } else if (records.size() > 1) {
-      guest->in_batch = true;
-      ++batches_;
       busy_guests_.push_back(guest.get());
     }
     follow_up(chores, now);
@@ -193,7 +191,6 @@ void ThreadDriver::run_guest(std::unique_ptr<Runner> guest, Time now) {
     take_in_all(end);
     if (guest->turn->out) scheduler_.finish(*guest->turn, end);
     std::erase(busy_guests_, guest.get());
-    leave_batch(*guest);
     if (guest->in_turn) leave_turn(*guest);
     release_slot(*guest, end);
     guests_.push_back(std::move(guest));

@@ -25,6 +25,10 @@ bool is_blocked_in_kernel(std::int32_t thread_id) {
   return name_end != std::string_view::npos && name_end + 2 < line.size() && line[name_end + 2] != 'R';
 }
 
+Time ThreadDriver::look_time() const {
+  return std::min(watching_ ? look_at_ : Time::max(), watching_guests_ ? look_at_guests_ : Time::max());
+}
+
 bool ThreadDriver::needs_watching() const { return scheduler_.idle_workers() == 0 || batches_ != 0 || unstarted_ != 0; }
 
 void ThreadDriver::watch() {
@@ -37,11 +41,12 @@ void ThreadDriver::watch() {
       if (stopping_) return;
       const Time now = clock_.now();
       const Time timer = scheduler_.next_timer().value_or(Time::max());
-      const Time next = std::min(timer, watching_ ? look_at_ : Time::max());
+      const Time look = look_time();
+      const Time next = std::min(timer, look);
       if (timer <= now) {
         scheduler_.tick(now);
         follow_up(chores, now);
-      } else if (watching_ && look_at_ <= now) {
+      } else if (look <= now) {
         look_now = true;
       } else {
         watcher_sleeps_until_ = next;
@@ -86,7 +91,6 @@ void ThreadDriver::look_around() {
     for (Runner* guest : busy_guests_) {
       if (now - Time(Duration(guest->turn->current_started.load(std::memory_order_relaxed))) < kLongTask) continue;
       scheduler_.give_back(*guest->turn, now);
-      leave_batch(*guest);
     }
     follow_up(chores, now);
     lock.unlock();
@@ -118,6 +122,8 @@ void ThreadDriver::look_around() {
   for (; unstarted_ > 0; --unstarted_) wake_one(chores);
   watching_ = needs_watching() || retries;
   look_at_ = now + kLookEvery;
+  watching_guests_ = !busy_guests_.empty();
+  look_at_guests_ = now + kLookAtGuestsEvery;
   follow_up(chores, now);
   lock.unlock();
   perform(std::move(chores));

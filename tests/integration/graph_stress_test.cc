@@ -71,7 +71,7 @@ TEST(GraphStressTest, QuickNodesRunOnTheCallersThreadWithTheirPermits) {
   EXPECT_EQ(unpermitted, 0);
   for (const char* group : {"x", "y", "z"}) {
     while (executor.group_stats(group)->running != 0) std::this_thread::yield();  // A worker may be a moment behind.
-    EXPECT_EQ(executor.group_stats(group)->counters.started, graph.stats().runs);
+    EXPECT_GE(executor.group_stats(group)->counters.started, graph.stats().runs);
   }
   static_cast<void>(z);
 }

@@ -31,17 +31,17 @@ class Graph {
 
   /// Runs it and waits for its end; parks inside a task. What is quick runs right here.
   GraphRun run(Request request, const RunOptions& options = {}) const {
-    const internal::Ref<internal::RunState> run = make_run(std::move(request));
+    internal::Ref<internal::RunState> run = make_run(std::move(request));
     engine_->start(*run, options);
     wait_for(run);
-    return GraphRun(run);
+    return GraphRun(std::move(run));
   }
 
   /// Runs it, to be awaited later or with co_await. cancel() on the handle ends what is open as cancelled, and the run.
   TaskHandle<GraphRun> start(Request request, const RunOptions& options = {}) const {
-    const internal::Ref<internal::RunState> run = make_run(std::move(request));
+    internal::Ref<internal::RunState> run = make_run(std::move(request));
     engine_->start(*run, options);
-    if (run->is_done()) return settled(run);
+    if (run->is_done()) return settled(std::move(run));
     Promise<GraphRun> promise(engine_->executor(), engine_->options().name, [run] { run->engine().cancel(*run); });
     TaskHandle<GraphRun> handle = promise.handle();
     auto settle = [promise = std::make_shared<Promise<GraphRun>>(std::move(promise)), run] {
@@ -73,10 +73,11 @@ class Graph {
     return run;
   }
 
-  TaskHandle<GraphRun> settled(const internal::Ref<internal::RunState>& run) const {
+  TaskHandle<GraphRun> settled(internal::Ref<internal::RunState> run) const {
     using Record = internal::PromiseRecord<GraphRun>;
     auto record = internal::Ref<Record>::adopt(new Record(engine_->options().name, nullptr, run->begun_at));
-    record->settle(GraphRun(run), run->ended_at);
+    const Time ended = run->ended_at;
+    record->settle(GraphRun(std::move(run)), ended);
     return TaskHandle<GraphRun>(internal::Ref<internal::ResultRecord<GraphRun>>::adopt(record.release()));
   }
 
