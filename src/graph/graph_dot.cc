@@ -9,7 +9,11 @@ std::string quoted(const std::string& text) {
   std::string result = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') result += '\\';
-    result += c;
+    if (c == '\n') {
+      result += "\\n";
+    } else {
+      result += c;
+    }
   }
   return result + "\"";
 }

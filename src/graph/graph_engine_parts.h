@@ -331,6 +331,11 @@ class BasicGraphEngine final : public GraphEngine {
     }
     Error error = record.error() != nullptr ? *record.error() : Error{ErrorCode::kInternal, "no reason was given"};
     const Outcome outcome = outcome_of(record.status(), error);
+    if (outcome == Outcome::kTimedOut && record.status() != TaskStatus::kFailed) {
+      error.message = "node '" + plan_->nodes[index].spec->name + "' was still " +
+                      (record.status() == TaskStatus::kTimedOutQueued ? "waiting" : "running") +
+                      " when its time was over";
+    }
     if (outcome != Outcome::kCancelled) {
       std::optional<Time> next;
       {

@@ -577,7 +577,7 @@ TEST_F(GraphTest, ShowsItsLayersAndItsDrawing) {
   const std::string dot = graph->to_dot();
   EXPECT_NE(dot.find("digraph \"page\""), std::string::npos) << dot;
   EXPECT_NE(dot.find("\"c\" -> \"d\" [style=dashed]"), std::string::npos) << dot;
-  EXPECT_NE(dot.find("\"b\" [label=\"b\ng\\\"1\"]"), std::string::npos) << dot;
+  EXPECT_NE(dot.find("\"b\" [label=\"b\\ng\\\"1\"]"), std::string::npos) << dot;
   EXPECT_NE(dot.find("\"d\" [peripheries=2]"), std::string::npos) << dot;
   const std::string drawn = graph->to_dot(graph->run({}));
   EXPECT_NE(drawn.find("ok"), std::string::npos) << drawn;
