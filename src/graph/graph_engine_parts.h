@@ -14,6 +14,7 @@
 
 #include "cohort/base/random.h"
 #include "cohort/task/internal/executor_access.h"
+#include "cohort/task/internal/task_record.h"
 #include "graph/group_sizer.h"
 #include "graph/node_record.h"
 #include "graph/node_tally.h"
@@ -43,7 +44,6 @@ class BasicGraphEngine final : public GraphEngine {
         options_(std::move(options)),
         tally_(*plan_),
         paces_(plan_->nodes.size()),
-        random_(options_.seed != 0 ? options_.seed : reinterpret_cast<std::uintptr_t>(this)),
         sizer_(plan_->groups, total_concurrency(options_)),
         measured_(plan_->groups.size()) {
     for (std::size_t i = 0; i < plan_->groups.size(); ++i) set_size(plan_->groups[i].name, sizer_.sizes()[i]);
@@ -61,16 +61,21 @@ class BasicGraphEngine final : public GraphEngine {
   void start(RunState& run, const RunOptions& run_options) override {
     run.begun_at = executor_.clock().now();
     run.deadline = std::min(saturating_add(run.begun_at, options_.timeout), run_options.deadline.value_or(Time::max()));
+    run.awaited = current_task() != nullptr;
     Starter starter(run);
-    if (!run_all_here(run)) {
+    starter.runs_quick = options_.run_quick_nodes_here && !run.awaited && run.deadline > run.begun_at;
+    const bool together = starter.runs_quick && run_all_here(run);
+    if (!together) {
       for (const std::uint32_t index : plan_->order) {
         if (plan_->nodes[index].spec->inputs.empty()) starter.ready.push_back(index);
       }
     }
     start_ready(starter);
+    if (together && !run.is_done()) watch_deadline(run);
   }
 
   void cancel(RunState& run) override {
+    if (run.is_done()) return;
     const Ref<RunState> alive(run);
     Starter starter(run);
     Walk walk;
@@ -92,7 +97,9 @@ class BasicGraphEngine final : public GraphEngine {
     } else if (slot.state.load(std::memory_order_acquire) != State::kStarted) {
       return false;  // It has been cancelled.
     }
-    slot.started_at.store(record.started_at.time_since_epoch().count(), std::memory_order_relaxed);
+    if (slot.attempts.number() == 1) {
+      slot.started_at.store(record.started_at.time_since_epoch().count(), std::memory_order_relaxed);
+    }
     slot.attempt_count.store(slot.attempts.number(), std::memory_order_relaxed);
     return true;
   }
@@ -100,8 +107,10 @@ class BasicGraphEngine final : public GraphEngine {
   void on_attempt_end(RunState& run, NodeRecord& record) override {
     Starter starter(run);  // (The record keeps the run.)
     NodeSlot& slot = run.slot(record.index());
+    if (record.kind() == NodeRecord::Kind::kAhead && !record.has_run()) end_unrun(run, record);
     if (slot.state.load(std::memory_order_acquire) == State::kStarted) {
-      learn(run, record);
+      learn(record);
+      if (record.has_begun()) slot.busy += (record.ended_at - record.started_at).count();
       Walk walk;
       conclude(run, record, walk);
       finish_walk(run, walk);
@@ -156,6 +165,8 @@ class BasicGraphEngine final : public GraphEngine {
     RunState& run;
     Starter* outer;
     bool outermost;
+    bool runs_quick =
+        false;  ///< On the thread of who asked for the run, which is in no task: quick nodes are run here.
     std::vector<std::uint32_t> ready;
     static inline thread_local Starter* current = nullptr;
   };
@@ -173,12 +184,16 @@ class BasicGraphEngine final : public GraphEngine {
   void start_ready(Starter& starter) {
     if (!starter.outermost) return;
     while (!starter.ready.empty()) {
-      const std::uint32_t index = starter.ready.back();
-      starter.ready.pop_back();
+      // Those for workers first: nobody waits for what is run here.
+      const auto next =
+          std::ranges::find_if(starter.ready, [&](std::uint32_t each) { return !runs_here(starter, each); });
+      const auto taken = next != starter.ready.end() ? next : starter.ready.end() - 1;
+      const std::uint32_t index = *taken;
+      starter.ready.erase(taken);
       Walk walk;
       const bool goes = prepare(starter.run, index, executor_.clock().now(), walk);
       finish_walk(starter.run, walk);
-      if (goes) start_attempt(starter.run, index);
+      if (goes) start_attempt(starter.run, index, runs_here(starter, index));
     }
   }
 
@@ -191,6 +206,7 @@ class BasicGraphEngine final : public GraphEngine {
     for (const NodeSpec::Input& input : spec.inputs) {
       if (!input.optional && !run.slot(input.node).has_value) return false;
     }
+    if (slot.unwanted.load(std::memory_order_seq_cst)) return false;  // Whoever said so ends it.
     State open = State::kOpen;
     if (!slot.state.compare_exchange_strong(open, State::kStarted, std::memory_order_acq_rel)) {
       return Faults::kStartTwice && open == State::kStarted;
@@ -218,9 +234,13 @@ class BasicGraphEngine final : public GraphEngine {
     return mean >= 0 && mean < kQuickNs && paces_[index].seen.load(std::memory_order_relaxed) >= kSeenEnough;
   }
 
-  void start_attempt(RunState& run, std::uint32_t index) {
+  [[nodiscard]] bool runs_here(const Starter& starter, std::uint32_t index) const {
+    return starter.runs_quick && is_quick(index) && !plan_->nodes[index].is_coroutine;
+  }
+
+  void start_attempt(RunState& run, std::uint32_t index, bool here) {
     NodeSlot& slot = run.slot(index);
-    if (options_.run_quick_nodes_here && is_quick(index) && !plan_->nodes[index].is_coroutine) {
+    if (here) {
       const Ref<NodeRecord> record = put_record(run, index, NodeRecord::Kind::kQuick);
       TaskRecord* const only = record.get();
       record->ref();
@@ -287,6 +307,31 @@ class BasicGraphEngine final : public GraphEngine {
     return false;
   }
 
+  // It was taken out of its queue before it came to run, by a cancel or for lack of room. If its inputs have ended, so
+  // has its node, as its record has; else the last of them starts the node as ever.
+  void end_unrun(RunState& run, NodeRecord& record) {
+    if (!take_ahead(run.slot(record.index()))) return;
+    Walk walk;
+    static_cast<void>(prepare(run, record.index(), record.submitted_at, walk));
+    finish_walk(run, walk);
+  }
+
+  // What was given back of a turn waits in queues without a limit of its own.
+  void watch_deadline(RunState& run) {
+    executor_.call_at(run.deadline, [this, alive = Ref<RunState>(run)] {
+      if (alive->is_done()) return;
+      Starter starter(*alive);
+      Walk walk;
+      for (auto index = plan_->order.rbegin(); index != plan_->order.rend(); ++index) {
+        const Error error{ErrorCode::kTimedOut, "the time of its run was over"};
+        walk.ends.push_back({*index, State::kStarted, Outcome::kTimedOut, error});
+        walk.ends.push_back({*index, State::kOpen, Outcome::kTimedOut, error});
+      }
+      finish_walk(*alive, walk);
+      start_ready(starter);
+    });
+  }
+
   // For a record that was handed in ahead: whether its inputs have ended, and it is the one to start its node.
   static bool take_ahead(NodeSlot& slot) {
     std::uint32_t waits = slot.waits.load(std::memory_order_acquire);
@@ -336,15 +381,14 @@ class BasicGraphEngine final : public GraphEngine {
                       (record.status() == TaskStatus::kTimedOutQueued ? "waiting" : "running") +
                       " when its time was over";
     }
-    if (outcome != Outcome::kCancelled) {
-      std::optional<Time> next;
-      {
-        MutexLock lock(mutex_);
-        next = slot.attempts.after_failure(error, record.ended_at, random_);
-      }
-      if (next) {
-        executor_.call_at(*next, [this, alive = Ref<RunState>(run), index] {
-          if (alive->slot(index).state.load(std::memory_order_acquire) == State::kStarted) start_attempt(*alive, index);
+    if (outcome != Outcome::kCancelled && error.code != ErrorCode::kEnded) {
+      Random random(options_.seed + seeds_.fetch_add(1, std::memory_order_relaxed));
+      if (const std::optional<Time> next = slot.attempts.after_failure(error, record.ended_at, random)) {
+        executor_.call_at(*next, [this, before = Ref<NodeRecord>(record), alive = Ref<RunState>(run), index] {
+          if (alive->slot(index).state.load(std::memory_order_acquire) != State::kStarted) return;
+          // As if by the attempt before: so it is never made to wait for room in a queue.
+          const CurrentTaskScope scope(before.get());
+          start_attempt(*alive, index, false);
         });
         return;
       }
@@ -379,10 +423,11 @@ class BasicGraphEngine final : public GraphEngine {
   void finish_walk(RunState& run, Walk& walk) {
     if (walk.ends.empty()) return;
     const Ref<RunState> alive(run);
+    const Time now = executor_.clock().now();  // Once: when the run has ended, its executor may have too.
     while (!walk.ends.empty()) {
       PendingEnd next = std::move(walk.ends.back());
       walk.ends.pop_back();
-      end(run, next.index, next.from, next.outcome, &next.error, executor_.clock().now(), walk);
+      end(run, next.index, next.from, next.outcome, &next.error, now, walk);
     }
   }
 
@@ -432,6 +477,10 @@ class BasicGraphEngine final : public GraphEngine {
 
   void fail_child(const NodeSlot& slot, const GraphPlan::Node& node, std::uint32_t child, Walk& walk) {
     const bool skipped = slot.outcome == Outcome::kSkipped;
+    if (slot.outcome == Outcome::kUpstreamFailed) {  // The first reason is enough.
+      walk.ends.push_back({child, State::kOpen, Outcome::kUpstreamFailed, *slot.error});
+      return;
+    }
     const std::string why = "it needs '" + node.spec->name + "', which " +
                             (skipped ? "was skipped" : "ended as " + std::string(to_string(slot.outcome)));
     walk.ends.push_back(
@@ -461,8 +510,8 @@ class BasicGraphEngine final : public GraphEngine {
     const Error error{ErrorCode::kCancelled, "nobody needs it any more"};
     State seen = slot.state.load(std::memory_order_acquire);
     if (seen == State::kOpen) {
+      walk.ends.push_back({index, State::kStarted, Outcome::kCancelled, error});  // Should it begin in between.
       walk.ends.push_back({index, State::kOpen, Outcome::kCancelled, error});
-      walk.ends.push_back({index, State::kStarted, Outcome::kCancelled, error});  // Had it begun in between.
     } else if (seen == State::kStarted) {
       walk.ends.push_back({index, State::kStarted, Outcome::kCancelled, error});
     } else {
@@ -499,23 +548,25 @@ class BasicGraphEngine final : public GraphEngine {
   static constexpr std::size_t kMostTogether = 64;
 
   // Of quick ones every sixteenth, so that they do not all write to the same place.
-  void learn(const RunState& run, const NodeRecord& record) {
-    const std::uint32_t index = record.index();
-    NodePace& pace = paces_[index];
+  void learn(const NodeRecord& record) {
+    NodePace& pace = paces_[record.index()];
     const float mean = pace.mean_ns.load(std::memory_order_relaxed);
-    if (!record.has_begun()) return;
-    const auto ran = static_cast<float>((record.ended_at - record.started_at).count());
+    const bool has_begun = record.has_begun();
+    const auto ran = static_cast<float>(has_begun ? (record.ended_at - record.started_at).count() : 0);
     thread_local std::uint32_t turn = 0;
     if (mean >= 0 && mean < kQuickNs && ran < 10 * kQuickNs && ++turn % 16 != 0 &&
         pace.seen.load(std::memory_order_relaxed) >= kSeenEnough) {
       return;
     }
-    const Time::rep ready = run.slot(index).ready_at.load(std::memory_order_relaxed);
-    const auto queued = static_cast<float>(record.started_at.time_since_epoch().count() - ready);
+    const auto queued =
+        static_cast<float>(((has_begun ? record.started_at : record.ended_at) - record.submitted_at).count());
     const float old_queued = pace.queued_ns.load(std::memory_order_relaxed);
     pace.queued_ns.store(old_queued + (std::max(queued, 0.0F) - old_queued) / 4, std::memory_order_relaxed);
+    if (!has_begun || (record.status() != TaskStatus::kSuccess && ran < mean)) return;  // Failing can be quick.
     pace.mean_ns.store(mean < 0 ? ran : mean + (ran - mean) / 8, std::memory_order_relaxed);
-    if (pace.seen.load(std::memory_order_relaxed) < kSeenEnough) pace.seen.fetch_add(1, std::memory_order_relaxed);
+    if (pace.seen.load(std::memory_order_relaxed) < kSeenEnough && record.status() == TaskStatus::kSuccess) {
+      pace.seen.fetch_add(1, std::memory_order_relaxed);
+    }
     note_quick();
   }
 
@@ -533,11 +584,11 @@ class BasicGraphEngine final : public GraphEngine {
       MutexLock lock(mutex_);
       for (std::uint32_t i = 0; i < plan_->nodes.size(); ++i) {
         const NodeSlot& slot = run.slot(i);
-        const Time::rep started = slot.started_at.load(std::memory_order_relaxed);
-        if (started == 0) continue;
+        const std::uint32_t attempts = slot.attempt_count.load(std::memory_order_relaxed);
+        if (attempts == 0) continue;
         GroupSizer::Measured& group = measured_[plan_->nodes[i].group];
-        ++group.ended;
-        group.busy += Duration(std::max<Time::rep>(slot.ended_at.time_since_epoch().count() - started, 0));
+        group.ended += attempts;
+        group.busy += Duration(slot.busy.load(std::memory_order_relaxed));
       }
       if (now.time_since_epoch().count() < next_resize_) return;
       changes = sizer_.follow(measured_, now - resized_at_, now);
@@ -550,7 +601,8 @@ class BasicGraphEngine final : public GraphEngine {
       }
     }
     for (const SizeChange& change : changes) {
-      set_size(change.group, change.to);
+      const auto group = executor_.group_stats(change.group);
+      if (!group || !group->paused) set_size(change.group, change.to);  // A pause is not ours to end.
       if (!options_.on_resize) continue;
       try {
         options_.on_resize(change);
@@ -566,9 +618,9 @@ class BasicGraphEngine final : public GraphEngine {
   GraphTally tally_;
   std::vector<NodePace> paces_;
   std::atomic<bool> all_quick_{false};
+  std::atomic<std::uint64_t> seeds_{1};
 
   mutable Mutex mutex_;
-  Random random_ COHORT_GUARDED_BY(mutex_);
   GroupSizer sizer_ COHORT_GUARDED_BY(mutex_);
   std::vector<GroupSizer::Measured> measured_ COHORT_GUARDED_BY(mutex_);
   std::deque<SizeChange> changes_ COHORT_GUARDED_BY(mutex_);

@@ -9,7 +9,7 @@
 namespace cohort::internal {
 namespace {
 
-using Specs = std::vector<std::unique_ptr<NodeSpec>>;
+using Specs = std::vector<std::shared_ptr<NodeSpec>>;
 
 Error invalid(std::string text) { return {ErrorCode::kInvalid, std::move(text)}; }
 
@@ -21,8 +21,8 @@ Result<void> check_settings(const NodeSpec& spec) {
   if (spec.group.empty()) return invalid(who + " has an empty group");
   if (spec.group.size() > Executor::kMaxKeyBytes) return invalid(who + " has a group with more than 1024 bytes");
   if (spec.concurrency == 0U) return invalid(who + " has a concurrency of 0, so it could never run");
-  if (spec.demand && !(spec.demand->concurrency() > 0)) {
-    return invalid(who + " has a demand of 0 or less: give both its latency and its rate");
+  if (spec.demand && !(spec.demand->concurrency() > 0 && spec.demand->concurrency() < 1e6)) {
+    return invalid(who + " has a demand of 0 or less, or above a million: give both its latency and its rate");
   }
   if (spec.concurrency && spec.demand) return invalid(who + " has both a concurrency and a demand; give one of them");
   return {};
@@ -157,6 +157,7 @@ Result<std::shared_ptr<const GraphPlan>> GraphPlan::make(Specs specs, const Grap
   link(*plan);
   if (auto checked = check_uses(*plan); !checked) return checked.error();
   gather_groups(*plan);
+  for (Node& node : plan->nodes) node.spec->built = true;
   return std::shared_ptr<const GraphPlan>(std::move(plan));
 }
 

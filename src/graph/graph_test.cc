@@ -376,6 +376,7 @@ TEST_F(GraphTest, RetriesWaitWithoutAPermit) {
   EXPECT_EQ(tries, 3);
   EXPECT_EQ(run.duration(), 30ms);
   EXPECT_EQ(run.reports()[0].attempts, 3U);
+  EXPECT_EQ(run.reports()[0].queued, 0ms) << "it never waited for a permit";
 }
 
 TEST_F(GraphTest, RetriesEndWhenTheyDoNotHelpOrTimeIsOver) {
@@ -547,6 +548,7 @@ TEST_F(GraphTest, TheEndOfTheExecutorEndsItsRuns) {
                           return Error{ErrorCode::kUnavailable, "no"};
                         })
                .retries(100, {.base = 500ms, .max = 500ms})
+               .retry_if([](const Error&) { return true; })
                .timeout(1h)
                .output();
   {
@@ -560,6 +562,81 @@ TEST_F(GraphTest, TheEndOfTheExecutorEndsItsRuns) {
   ASSERT_TRUE(retries.is_done());
   EXPECT_NE(retries.await().value->outcome(b), Outcome::kOk);
   static_cast<void>(a);
+}
+
+TEST_F(GraphTest, ARunThatATaskWaitsForNeedsNoPlaceOfItsOwn) {
+  ASSERT_TRUE(world.executor.set_limits("pages", {.max_concurrency = 4, .max_in_flight = 1}).ok());
+  auto a = slow("a", 10ms, 3).group("pages").concurrency(4).output();
+  build();
+  const auto task = world.executor.submit("pages", "task", [&] { return graph->run({})[a]; });
+  EXPECT_EQ(task.await().value, 3);
+}
+
+TEST_F(GraphTest, AValueThatCannotBeMovedIsAFailure) {
+  struct Fragile {
+    explicit Fragile(int* countdown) : moves(countdown) {}
+    Fragile(Fragile&& other) : moves(other.moves) {
+      if (--*moves == 0) throw std::runtime_error("dropped it");
+    }
+    int* moves;
+  };
+  for (int at = 1; at < 12; ++at) {
+    GraphBuilder<Page> fragile;
+    int plain_left = at;
+    int async_left = at;
+    auto plain = fragile.node("plain", [&] { return Fragile(&plain_left); }).output();
+    auto async = fragile.node("async", [&]() -> Task<Fragile> { co_return Fragile(&async_left); }).output();
+    auto built = fragile.build(world.executor);
+    const GraphRun run = built->run({});
+    EXPECT_EQ(run.outcome(plain), plain_left <= 0 ? Outcome::kFailed : Outcome::kOk) << at;
+    EXPECT_EQ(run.outcome(async), async_left <= 0 ? Outcome::kFailed : Outcome::kOk) << at;
+  }
+}
+
+TEST_F(GraphTest, RetryIfIsAskedWithNoLockHeld) {
+  auto a = broken("a").retries(2, {.base = 1ms, .jitter = 0}).output();
+  a.retry_if([&](const Error&) {
+    static_cast<void>(graph->size_changes());
+    return true;
+  });
+  build();
+  EXPECT_EQ(graph->run({}).reports()[0].attempts, 3U);
+}
+
+TEST_F(GraphTest, EachTryOfAPoolHasATimeOfItsOwn) {
+  auto pool = std::move(*Router::make({{.name = "a"}, {.name = "b"}},
+                                      {.timeout = 40ms, .total_budget = 3, .clock = &world.clock, .seed = 1}));
+  std::vector<Duration> left;
+  auto node = builder.node("node", [&](NodeContext& context) -> Task<Result<int>> {
+    left.push_back(context.deadline - world.clock.now());
+    co_await sleep_for(40ms);
+    co_return Error{ErrorCode::kTimedOut, "no answer"};
+  });
+  node.through(*pool).timeout(60ms).output();
+  const GraphRun run = build().run({});
+  EXPECT_EQ(left, (std::vector<Duration>{40ms, 20ms})) << "what the try has, and at most what the node has left";
+  EXPECT_EQ(run.outcome(node), Outcome::kTimedOut);
+  world.executor.run_until_idle();
+}
+
+TEST_F(GraphTest, AFallbackOfNothingIsCalledToo) {
+  auto node = builder.node("node",
+                           []() -> Result<bool> {
+                             return Error{ErrorCode::kInvalid, "no"};
+                           })
+                  .otherwise([] { return false; })
+                  .output();
+  EXPECT_FALSE(build().run({})[node]);
+}
+
+TEST_F(GraphTest, AFarDescendantIsToldTheFirstReason) {
+  auto last = broken("n0");
+  for (int i = 1; i < 500; ++i)
+    last = builder.node(
+        "n" + std::to_string(i), [](const int& x) { return x; }, last);
+  last.output();
+  const GraphRun run = build().run({});
+  EXPECT_EQ(run.error(last)->message, "it needs 'n0', which ended as failed: it broke");
 }
 
 // ---- seen from outside

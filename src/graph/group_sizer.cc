@@ -65,7 +65,7 @@ std::vector<SizeChange> GroupSizer::follow(const std::vector<Measured>& measured
   std::vector<SizeChange> changes;
   if (period <= Duration::zero()) return changes;
   for (std::size_t i = 0; i < groups_.size(); ++i) {
-    if (groups_[i].concurrency || measured[i].ended == 0) continue;
+    if (groups_[i].concurrency) continue;
     // Half of what is new: one odd period does not turn everything round. Never nothing: it may come back.
     const double busy = static_cast<double>(measured[i].busy.count()) / static_cast<double>(period.count());
     demand_[i] = std::max(0.5 * demand_[i] + 0.5 * busy, 0.01);
@@ -74,7 +74,7 @@ std::vector<SizeChange> GroupSizer::follow(const std::vector<Measured>& measured
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     const std::uint32_t from = sizes_[i];
     const std::uint32_t gap = from > wanted[i] ? from - wanted[i] : wanted[i] - from;
-    if (gap == 0 || gap * 5 <= from) continue;
+    if (gap == 0 || std::uint64_t{gap} * 5 <= from) continue;
     const std::uint32_t step = std::min(gap, std::max(1U, from / 4));
     const std::uint32_t to = wanted[i] > from ? from + step : from - step;
     const double seconds = std::chrono::duration<double>(period).count();

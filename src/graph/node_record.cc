@@ -18,6 +18,7 @@ NodeRecord::NodeRecord(Ref<RunState> run, std::uint32_t index, Kind kind)
   if (kind == Kind::kTimed) {
     extras().options.deadline = run_->slot(index).attempts.deadline();
     special = timed = true;
+    awaited = run_->awaited;
   } else if (node().is_coroutine) {
     extras();
     special = true;
@@ -52,6 +53,14 @@ bool NodeRecord::go_on() {
   if (!coroutine_.coroutine().done()) {
     COHORT_ASSERT(extras().resume_point, "a Task awaits Tasks, handles, scopes and sleeps, nothing else");
     return false;
+  }
+  if (!claimed_by_body && !is_claimed()) {
+    try {
+      coroutine_.coroutine().promise().result();
+      fail({ErrorCode::kInternal, "its coroutine ended without a result"});
+    } catch (...) {
+      fail(Error::from_exception(std::current_exception()));
+    }
   }
   coroutine_ = Task<void>();
   return true;

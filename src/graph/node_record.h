@@ -22,6 +22,7 @@ class NodeRecord final : public TaskRecord, public NodeEnd {
 
   [[nodiscard]] std::uint32_t index() const { return index_; }
   [[nodiscard]] Kind kind() const { return kind_; }
+  [[nodiscard]] bool has_run() const { return begun_; }
 
   bool run() override;
   [[nodiscard]] bool is_coroutine() const override { return node().is_coroutine; }

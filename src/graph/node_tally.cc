@@ -13,17 +13,13 @@ Duration between(Time::rep from, Time::rep to) { return Duration(std::max<Time::
 
 }  // namespace
 
-GraphTally::GraphTally(const GraphPlan& plan) : plan_(plan) {
-  for (Part& part : parts_) {
-    MutexLock lock(part.mutex);
-    part.nodes.resize(plan.nodes.size());
-  }
-}
+GraphTally::GraphTally(const GraphPlan& plan) : plan_(plan) {}
 
 void GraphTally::count(const RunState& run) {
   Part& part = parts_[part_of_this_thread(kParts)];
   bool complete = true;
   MutexLock lock(part.mutex);
+  part.nodes.resize(plan_.nodes.size());  // A thread that never counts has none.
   for (std::uint32_t i = 0; i < plan_.nodes.size(); ++i) {
     const NodeSlot& slot = run.slot(i);
     NodePart& node = part.nodes[i];
@@ -52,7 +48,7 @@ GraphStats GraphTally::stats() const {
     stats.runs += part.runs;
     stats.complete += part.complete;
     duration.merge(part.duration);
-    for (std::size_t i = 0; i < nodes.size(); ++i) {
+    for (std::size_t i = 0; i < part.nodes.size(); ++i) {
       for (std::size_t k = 0; k < kOutcomes; ++k) nodes[i].outcomes[k] += part.nodes[i].outcomes[k];
       nodes[i].critical += part.nodes[i].critical;
       nodes[i].queued.merge(part.nodes[i].queued);

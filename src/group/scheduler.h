@@ -214,7 +214,7 @@ class Scheduler {
   /// Fires what is due.
   /// `call` is to be made at that time, or at fire_alarms().
   void set_alarm(Time at, Function<void()> call, Time now);
-  /// All that are set are due now.
+  /// The end: all that are set are due now, and nothing more is taken in.
   void fire_alarms(Time now);
   void tick(Time now);
 

@@ -72,6 +72,7 @@ void Scheduler<Faults>::set_alarm(Time at, Function<void()> call, Time now) {
 template <class Faults>
 void Scheduler<Faults>::fire_alarms(Time now) {
   EventScope event(*this, now);
+  closed_ = ended_ = true;
   sound_all();
 }
 

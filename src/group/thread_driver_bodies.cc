@@ -89,7 +89,7 @@ void ThreadDriver::arm(TaskRecord& record, AwaitState& state) {
 
 std::unique_ptr<Error> ThreadDriver::await(AwaitState& state, std::optional<Time> until) {
   TaskRecord* task = own_task();
-  if (task == nullptr) {
+  if (task == nullptr || task->is_done() || current_runner_ == nullptr) {  // Something that follows from its end.
     wait_on_this_thread(state, until, clock_);
     return nullptr;
   }
@@ -165,11 +165,11 @@ bool ThreadDriver::run_together(std::span<TaskRecord* const> records, Time now) 
     }
     follow_up(chores, now);
   }
-  perform(std::move(chores));
-  if (!guest) return false;
-  if (listener_) {
+  if (guest && listener_) {  // Before anything that may take long: later they may not be ours any more.
     for (const TaskRecord* record : records) tell(TaskEvent::Kind::kSubmitted, *record, now);
   }
+  perform(std::move(chores));
+  if (!guest) return false;
   run_guest(std::move(guest), now);
   return true;
 }

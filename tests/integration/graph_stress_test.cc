@@ -133,6 +133,41 @@ TEST(GraphStressTest, AQuickNodeThatBlocksHoldsNobodyElsesPermits) {
   static_cast<void>(other);
 }
 
+// Runs a graph of three quick nodes, one after another, on this thread; the first does something to the last one's
+// group.
+template <class Act>
+Outcome outcome_after(Act act) {
+  GroupExecutor executor({.threads = 2});
+  std::atomic<bool> acts{false};
+  GraphBuilder<int> builder;
+  auto a = builder.node("a", [&](int x) {
+    if (acts) act(executor);
+    return x;
+  });
+  auto b = builder.node(
+      "b", [](const int& x) { return x; }, a);
+  auto c = builder
+               .node(
+                   "c", [](const int& x) { return x; }, b)
+               .output();
+  auto graph = std::move(*builder.build(executor, {.timeout = 300ms, .node_timeout = 300ms}));
+  for (int i = 0; i < 300; ++i) static_cast<void>(graph.run(i));
+  acts = true;
+  return graph.run(1).outcome(c);
+}
+
+TEST(GraphStressTest, WhatIsDoneToAGroupMeanwhileDoesNotHoldARunUp) {
+  const Outcome shut = outcome_after([](Executor& executor) { static_cast<void>(executor.shutdown_group("c")); });
+  EXPECT_NE(shut, Outcome::kFailed) << "it ended, that is all";
+  EXPECT_EQ(outcome_after([](Executor& executor) { static_cast<void>(executor.pause_group("c")); }),
+            Outcome::kTimedOut);
+  const Outcome ended = outcome_after([](Executor& executor) {
+    std::thread other([&] { static_cast<void>(executor.shutdown(0ms)); });
+    other.join();
+  });
+  EXPECT_NE(ended, Outcome::kSkipped);
+}
+
 TEST(GraphStressTest, EverythingAtOnce) {
   GroupExecutor executor({.threads = 2});
   GraphBuilder<int> builder;

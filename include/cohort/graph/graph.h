@@ -87,8 +87,9 @@ class Graph {
     const TaskHandle<void> handle = promise->handle();
     if (!run->when_done([promise] { promise->settle({}); })) return;
     if (!handle.take().ok() && !handle.is_done()) {
-      // The waiting task has run out of its own time: so has its run.
+      // The waiting task has run out of its own time: so has its run, which ends as soon as fallbacks under way have.
       engine_->cancel(*run);
+      internal::ExecutorAccess::block(*internal::AwaitState::make(handle.record()));
     }
   }
 
@@ -113,8 +114,8 @@ class GraphBuilder {
   template <class F, class... Inputs>
   auto node(std::string name, F callable, Inputs... inputs) {
     using Body = internal::TypedNodeBody<Request, F, InputOf<Inputs>...>;
-    internal::NodeSpec& spec = add(std::move(name));
-    put_body<Body>(spec, std::move(callable), inputs...);
+    const std::shared_ptr<internal::NodeSpec> spec = add(std::move(name));
+    put_body<Body>(*spec, std::move(callable), inputs...);
     return Node<Request, typename Body::Value>(spec);
   }
 
@@ -165,14 +166,13 @@ class GraphBuilder {
   template <class Input>
   using InputOf = typename InputTraits<Input>::Type;
 
-  internal::NodeSpec& add(std::string name) {
-    auto spec = std::make_unique<internal::NodeSpec>();
+  const std::shared_ptr<internal::NodeSpec>& add(std::string name) {
+    auto spec = std::make_shared<internal::NodeSpec>();
     spec->group = name;
     spec->name = std::move(name);
     spec->index = static_cast<std::uint32_t>(specs_.size());
-    spec->builder = this;
     specs_.push_back(std::move(spec));
-    return *specs_.back();
+    return specs_.back();
   }
 
   template <class Body, class F, class... Inputs>
@@ -190,7 +190,7 @@ class GraphBuilder {
     if (own) spec.inputs.push_back({named.index, InputTraits<Input>::kOptional});
   }
 
-  std::vector<std::unique_ptr<internal::NodeSpec>> specs_;
+  std::vector<std::shared_ptr<internal::NodeSpec>> specs_;
 };
 
 }  // namespace cohort

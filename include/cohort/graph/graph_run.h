@@ -23,7 +23,7 @@ class GraphRun {
   /// What the node gave; null: nothing.
   template <class Request, class T>
   [[nodiscard]] const T* find(const Node<Request, T>& node) const {
-    return static_cast<const T*>(run_->value(node.index()));
+    return static_cast<const T*>(run_->value(place_of(node)));
   }
   /// The same where there is something for sure.
   template <class Request, class T>
@@ -34,12 +34,12 @@ class GraphRun {
   }
   template <class Request, class T>
   [[nodiscard]] Outcome outcome(const Node<Request, T>& node) const {
-    return run_->slot(node.index()).outcome;
+    return run_->slot(place_of(node)).outcome;
   }
   /// Why it is not ok; null: it is.
   template <class Request, class T>
   [[nodiscard]] const Error* error(const Node<Request, T>& node) const {
-    return run_->slot(node.index()).error.get();
+    return run_->slot(place_of(node)).error.get();
   }
   [[nodiscard]] Duration duration() const { return run_->ended_at - run_->begun_at; }
   /// Every node, in the order of declaration.
@@ -49,6 +49,14 @@ class GraphRun {
   [[nodiscard]] const internal::RunState& state() const { return *run_; }
 
  private:
+  template <class Request, class T>
+  [[nodiscard]] std::uint32_t place_of(const Node<Request, T>& node) const {
+    const auto& nodes = run_->plan().nodes;
+    COHORT_ASSERT(node.index() < nodes.size() && nodes[node.index()].spec.get() == &node.spec(),
+                  "a run is asked for nodes of its own graph");
+    return node.index();
+  }
+
   internal::Ref<internal::RunState> run_;
 };
 

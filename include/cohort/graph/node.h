@@ -1,11 +1,13 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <new>
 #include <string>
 #include <type_traits>
 #include <utility>
 
+#include "cohort/base/assert.h"
 #include "cohort/graph/internal/graph_plan.h"
 
 namespace cohort {
@@ -45,45 +47,48 @@ class Node {
   using Value = T;
 
   /// The group whose permits it takes; its name, unless it is told. Nodes of one group share them.
-  Node& group(std::string key) { return spec_->group = std::move(key), *this; }
+  Node& group(std::string key) { return open().group = std::move(key), *this; }
   /// How many of its group run at a time, whatever the demand is.
-  Node& concurrency(std::uint32_t most) { return spec_->concurrency = most, *this; }
+  Node& concurrency(std::uint32_t most) { return open().concurrency = most, *this; }
   /// What is expected of it: how long a call takes, and how many there are. Groups divide the graph's concurrency by
   /// it.
-  Node& demand(Duration latency, double per_second) { return spec_->demand = Demand{latency, per_second}, *this; }
+  Node& demand(Duration latency, double per_second) { return open().demand = Demand{latency, per_second}, *this; }
   /// From when it could start to its end, retries included; never more than is left of the run.
   Node& timeout(Duration duration) {
-    spec_->has_timeout = true;
-    return spec_->step.timeout = duration, *this;
+    open().has_timeout = true;
+    return open().step.timeout = duration, *this;
   }
   Node& retries(std::uint32_t count, const Backoff& backoff = {}) {
-    spec_->step.retries = count;
-    return spec_->step.backoff = backoff, *this;
+    open().step.retries = count;
+    return open().step.backoff = backoff, *this;
   }
   /// Which failures are worth a retry; by default those of Error::retryable().
   Node& retry_if(std::function<bool(const Error&)> worth_it) {
-    return spec_->step.retry_if = std::move(worth_it), *this;
+    return open().step.retry_if = std::move(worth_it), *this;
   }
   /// Each attempt is a request to that pool: it fails over, and NodeContext::provider says whom to ask. The pool must
   /// outlive the graph.
-  Node& through(Router& pool) { return spec_->pool = &pool, *this; }
-  /// Whether it is needed at all, asked when it could start: `bool(const RunView<Request>&)`. It must be quick.
+  Node& through(Router& pool) { return open().pool = &pool, *this; }
+  /// Whether it is needed at all, asked when it could start: `bool(const RunView<Request>&)`. On any thread; it must be
+  /// quick and await nothing.
   Node& when(std::function<bool(const RunView<Request>&)> condition) {
-    spec_->when = [condition = std::move(condition)](const internal::RunValues& run) {
+    open().when = [condition = std::move(condition)](const internal::RunValues& run) {
       return condition(RunView<Request>(run));
     };
     return *this;
   }
-  /// Its value when it has none of its own, whatever the reason but a cancel: a value, or a function of the error, or
-  /// of the RunView and the error, which is called at once and must be quick.
+  /// Its value when it has none of its own, whatever the reason but a cancel: a value, or a function of nothing, of the
+  /// error, or of the RunView and the error. It is called at once, on any thread, must be quick and await nothing.
   template <class F>
   Node& otherwise(F fallback) {
-    spec_->fallback = [fallback = std::move(fallback)](const internal::RunValues& run, const Error& error,
+    open().fallback = [fallback = std::move(fallback)](const internal::RunValues& run, const Error& error,
                                                        void* place) {
       if constexpr (std::is_invocable_r_v<T, const F&, const RunView<Request>&, const Error&>) {
         ::new (place) T(fallback(RunView<Request>(run), error));
       } else if constexpr (std::is_invocable_r_v<T, const F&, const Error&>) {
         ::new (place) T(fallback(error));
+      } else if constexpr (std::is_invocable_r_v<T, const F&>) {
+        ::new (place) T(fallback());
       } else {
         static_assert(std::is_convertible_v<const F&, T>, "a fallback is a value of the node's type or makes one");
         ::new (place) T(fallback);
@@ -92,16 +97,22 @@ class Node {
     return *this;
   }
   /// The caller wants it.
-  Node& output() { return spec_->is_output = true, *this; }
+  Node& output() { return open().is_output = true, *this; }
 
   [[nodiscard]] const std::string& name() const { return spec_->name; }
   [[nodiscard]] std::uint32_t index() const { return spec_->index; }
+  /// For runs: which one it is.
+  [[nodiscard]] const internal::NodeSpec& spec() const { return *spec_; }
 
  private:
   friend class GraphBuilder<Request>;
-  explicit Node(internal::NodeSpec& spec) : spec_(&spec) {}
+  explicit Node(std::shared_ptr<internal::NodeSpec> spec) : spec_(std::move(spec)) {}
+  internal::NodeSpec& open() {
+    COHORT_ASSERT(!spec_->built, "settings are made before the graph is built");
+    return *spec_;
+  }
 
-  internal::NodeSpec* spec_;  // The graph's, once it is built.
+  std::shared_ptr<internal::NodeSpec> spec_;
 };
 
 /// An input that may be missing: the callable gets a pointer, which is null then. It is waited for all the same.

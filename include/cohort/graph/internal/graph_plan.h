@@ -23,12 +23,12 @@ struct NodeSpec {
 
   std::string name;
   std::uint32_t index = 0;
-  const void* builder = nullptr;   ///< Whose it is.
   std::unique_ptr<NodeBody> body;  ///< Null: declared only.
   std::vector<Input> inputs;
   bool foreign_input = false;  ///< One of its inputs is another builder's.
   bool defined_twice = false;
   bool is_output = false;
+  bool built = false;  ///< It is part of a plan, and not to be changed any more.
 
   std::string group;
   StepOptions step;
@@ -44,7 +44,7 @@ struct NodeSpec {
 /// A graph that can be run: checked, with everything worked out that does not depend on the request.
 struct GraphPlan {
   struct Node {
-    std::unique_ptr<NodeSpec> spec;
+    std::shared_ptr<NodeSpec> spec;
     struct Child {
       std::uint32_t node = 0;
       bool optional = false;
@@ -72,7 +72,7 @@ struct GraphPlan {
 
   /// Refuses, with names and paths: a cycle, an input that is never defined, a result that is neither consumed nor an
   /// output, two nodes of one name, settings that cannot be.
-  static Result<std::shared_ptr<const GraphPlan>> make(std::vector<std::unique_ptr<NodeSpec>> specs,
+  static Result<std::shared_ptr<const GraphPlan>> make(std::vector<std::shared_ptr<NodeSpec>> specs,
                                                        const GraphOptions& options);
 
   [[nodiscard]] std::vector<std::vector<std::string>> layers() const;

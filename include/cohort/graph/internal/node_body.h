@@ -111,13 +111,13 @@ struct NodeCall {
         "a node's callable takes (NodeContext&, const Request&, inputs...), without the context, the request or "
         "both if it likes; an input is a const T&, an optional one a const T*; it must be callable as const");
     if constexpr (kBoth) {
-      return f(context, request, static_cast<Arguments>(arguments)...);
+      return std::invoke(f, context, request, static_cast<Arguments>(arguments)...);
     } else if constexpr (kRequest) {
-      return f(request, static_cast<Arguments>(arguments)...);
+      return std::invoke(f, request, static_cast<Arguments>(arguments)...);
     } else if constexpr (kContext) {
-      return f(context, static_cast<Arguments>(arguments)...);
+      return std::invoke(f, context, static_cast<Arguments>(arguments)...);
     } else {
-      return f(static_cast<Arguments>(arguments)...);
+      return std::invoke(f, static_cast<Arguments>(arguments)...);
     }
   }
   using Returned = decltype(call(std::declval<const F&>(), std::declval<NodeContext&>(), std::declval<const Request&>(),
@@ -149,8 +149,8 @@ class TypedNodeBody final : public NodeBody {
       }
       leave(end, caught([&]() -> Result<Value> {
               return pool_
-                  ->call([&](const Attempt& attempt) {
-                    enter(context, attempt);
+                  ->call([&, deadline = context.deadline](const Attempt& attempt) {
+                    enter(context, attempt, deadline);
                     return answer([&]() -> decltype(auto) { return call(run, context); });
                   })
                   .result;
@@ -165,7 +165,7 @@ class TypedNodeBody final : public NodeBody {
         if (pool_ == nullptr) {
           result.emplace(as_result(co_await async_answer(run, context)));
         } else {
-          auto routed = co_await pool_->call_async(AsyncTry{this, &run, &context});
+          auto routed = co_await pool_->call_async(AsyncTry{this, &run, &context, context.deadline});
           result.emplace(std::move(routed.result));
         }
       } catch (...) {
@@ -177,9 +177,9 @@ class TypedNodeBody final : public NodeBody {
   }
 
  private:
-  static void enter(NodeContext& context, const Attempt& attempt) {
+  static void enter(NodeContext& context, const Attempt& attempt, Time deadline) {
     context.provider = &attempt;
-    context.deadline = std::min(context.deadline, attempt.deadline);
+    context.deadline = std::min(deadline, attempt.deadline);
   }
 
   Returned call(const RunValues& run, NodeContext& context) const {
@@ -228,8 +228,9 @@ class TypedNodeBody final : public NodeBody {
     const TypedNodeBody* body;
     const RunValues* run;
     NodeContext* context;
+    Time deadline;  // Of the node.
     Task<Answer> operator()(const Attempt& attempt) const {
-      enter(*context, attempt);
+      enter(*context, attempt, deadline);
       return body->async_answer(*run, *context);
     }
   };
@@ -253,7 +254,7 @@ class TypedNodeBody final : public NodeBody {
     }
   }
 
-  static void leave(NodeEnd& end, Result<Value> result) {
+  static void leave(NodeEnd& end, Result<Value>&& result) {
     if (!result.ok()) return end.fail(result.error());
     if (!end.claim()) return;
     try {

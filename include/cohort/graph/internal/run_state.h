@@ -49,7 +49,8 @@ struct NodeSlot {
   std::atomic<std::uint32_t> last_input{kAhead};  ///< Whose end let it start; kAhead: none.
   std::atomic<std::uint32_t> attempt_count{0};
   std::atomic<Time::rep> ready_at{0};
-  std::atomic<Time::rep> started_at{0};  ///< Of the last attempt.
+  std::atomic<Time::rep> started_at{0};  ///< Of the first attempt.
+  std::atomic<Time::rep> busy{0};        ///< How long its attempts ran, all together.
   Time ended_at{};
   Attempts attempts;  ///< Of who runs it.
   std::unique_ptr<Error> error;
@@ -90,6 +91,7 @@ class RunState final : public RunValues {
   Time begun_at{};
   Time ended_at{};
   Time deadline = Time::max();
+  bool awaited = false;                   ///< A task asked for it, and waits: its nodes are awaited, see Scheduler.
   std::atomic<std::uint32_t> pending{0};  ///< Nodes that have not ended.
   std::uint32_t last_ended = 0;           ///< The node that ended the run.
 
