@@ -51,8 +51,9 @@ template <class Faults>
 class Storm {
  public:
   explicit Storm(std::uint64_t seed)
-      : random_(seed), options_(make_options()), scheduler_(make_copy(), now_), workers_(workers_count_) {
+      : random_(seed), options_(make_options()), scheduler_(make_copy(), now_), workers_(workers_count_ + kGuests) {
     for (Worker& worker : workers_) worker.turn.measured = random_.chance(0.5);
+    for (std::size_t i = workers_count_; i < workers_.size(); ++i) workers_[i].guest = true;
   }
 
   /// Plays `events` random events, then lets everything end.
@@ -65,13 +66,17 @@ class Storm {
     return broken_;
   }
 
+  [[nodiscard]] std::uint64_t together() const { return together_; }
+
  private:
   using Where = StormTask::Where;
   using Step = StormTask::Step;
   static constexpr int kGroups = 5;
+  static constexpr std::size_t kGuests = 2;
 
   struct Worker {
     enum State { kLooking, kIdle, kInTurn } state = kLooking;
+    bool guest = false;  ///< A caller's thread, which takes only what it brings.
     Turn turn;
     StormTask* body = nullptr;
     Time busy_until{};
@@ -277,7 +282,31 @@ class Storm {
 
   // ---- workers and bodies
 
+  // Several tasks at once, or none of them; then they are submitted like any.
+  void run_together(Worker& guest) {
+    if (finishing_ || random_.chance(0.7)) return;
+    std::vector<TaskRecord*> records;
+    for (std::uint64_t i = some(4); i > 0; --i) {
+      const Ref<StormTask> task = make_task(some_group());
+      task->where = Where::kWaiting;
+      task->submitted_at = now_;
+      records.push_back(task.get());
+    }
+    if (scheduler_.take_together(records, guest.turn, now_)) {
+      guest.state = Worker::kInTurn;
+      ++together_;
+    } else {
+      for (TaskRecord* record : records) {
+        scheduler_.submit(*record, Scheduler<Faults>::Origin::kOutside, Scheduler<Faults>::FullQueue::kAsGroupSays,
+                          now_);
+        apply();
+      }
+    }
+    apply();
+  }
+
   void step_worker(Worker& worker) {
+    if (worker.guest && worker.state == Worker::kLooking) return run_together(worker);
     if (worker.state == Worker::kLooking) {
       if (scheduler_.take(worker.turn, some_arrivals(), now_)) {
         worker.state = Worker::kInTurn;
@@ -423,6 +452,8 @@ class Storm {
   void apply() {
     while (scheduler_.has_actions()) {
       Actions actions = scheduler_.take_actions();
+      // They came in before anything that follows from an end.
+      for (const TaskRef& each : actions.admit) static_cast<StormTask&>(*each).order = ++order_;
       for (Actions::Settlement& each : actions.settle) {
         auto& task = static_cast<StormTask&>(*each.record);
         settled(task);
@@ -431,7 +462,6 @@ class Storm {
         task.set_error(std::move(each.error));
         task.publish(now_);
       }
-      for (const TaskRef& each : actions.admit) static_cast<StormTask&>(*each).order = ++order_;
       for (const TaskRef& each : actions.stop) static_cast<StormTask&>(*each).stop_asked = true;
       for (const TaskRef& each : actions.let_go) {
         auto& task = static_cast<StormTask&>(*each);
@@ -583,6 +613,7 @@ class Storm {
   Random random_;
   Time start_ = Time(std::chrono::hours(1));
   Time now_ = start_;
+  std::uint64_t together_ = 0;  ///< How often several were taken at once.
   std::uint32_t workers_count_ = 1;
   double plain_ = 0;                 ///< How many tasks use nothing special.
   bool calm_ = false;                ///< Nobody but submitters and those who cancel.
