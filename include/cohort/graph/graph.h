@@ -22,7 +22,7 @@ namespace cohort {
 /// A node starts when its inputs have ended. One that fails or runs out of time gives its fallback, or fails those that
 /// need it; the rest goes on. So the caller gets what there is, by the deadline, with the outcome of each node.
 ///
-/// Thread-safety: thread-safe. It may go while runs are under way; the executor must outlive them.
+/// Thread-safety: thread-safe. It may go while runs are under way, and the end of its executor ends them.
 /// Example: examples/09_graph.cc
 template <class Request>
 class Graph {

@@ -24,7 +24,7 @@ struct SizeChange {
   std::string group;
   std::uint32_t from = 0;
   std::uint32_t to = 0;
-  std::string reason;  ///< "12.3 busy on average (41 ms x 300/s), 9 of 10 busy at most"
+  std::string reason;  ///< "12.30 busy on average (41.0 ms x 300.0/s); its part of 40 is 16"
 };
 
 struct GraphOptions {
@@ -33,14 +33,15 @@ struct GraphOptions {
   Duration timeout = std::chrono::seconds(5);
   /// Of a node that has none of its own. Above 0.
   Duration node_timeout = std::chrono::seconds(1);
-  /// How many nodes of all types together run at a time: divided among the groups by demand. 0: eight a core.
+  /// How many nodes of all types together run at a time: divided among the groups by demand, and set as their
+  /// max_concurrency in the executor. 0: eight a core.
   std::uint32_t concurrency = 0;
   /// Whether groups follow measured demand, and how often they are looked at; 0: never. At least 1 s otherwise.
   Duration resize_every{0};
   /// Told of each change, with no lock held.
   std::function<void(const SizeChange&)> on_resize{};
-  /// Nodes that have been found to take a few microseconds are run by whoever comes by, not handed to a worker: by the
-  /// caller of run() and start() too. The time-out of such a node is looked at when it returns.
+  /// Nodes that have been found to take a few microseconds are run by the caller of run() and start(), unless that is a
+  /// task itself, and not handed to a worker. The time-out of such a node is looked at when it returns.
   bool run_quick_nodes_here = true;
   std::uint64_t seed = 0;  ///< For back-off; 0: any.
 };

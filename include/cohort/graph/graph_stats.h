@@ -19,8 +19,8 @@ struct NodeReport {
   Error error{};               ///< Why it is not ok; for a fallback, why that was needed.
   std::uint32_t attempts = 0;  ///< 0: it never started.
   Duration ready{0};           ///< When it could have started, since the run began,
-  Duration queued{0};          ///< how long it waited then,
-  Duration ran{0};             ///< and how long it took, until it ended.
+  Duration queued{0};          ///< how long it waited then for its first attempt,
+  Duration ran{0};             ///< and how long it took from there to its end, retries included.
   bool on_critical_path = false;
 };
 
