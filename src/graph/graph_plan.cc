@@ -21,7 +21,9 @@ Result<void> check_settings(const NodeSpec& spec) {
   if (spec.group.empty()) return invalid(who + " has an empty group");
   if (spec.group.size() > Executor::kMaxKeyBytes) return invalid(who + " has a group with more than 1024 bytes");
   if (spec.concurrency == 0U) return invalid(who + " has a concurrency of 0, so it could never run");
-  if (spec.demand && !(spec.demand->concurrency() > 0 && spec.demand->concurrency() < 1e6)) {
+  const double demand = spec.demand ? spec.demand->concurrency() : 1;
+  const bool can_be = demand > 0 && demand < 1e6;  // What is no number cannot.
+  if (!can_be) {
     return invalid(who + " has a demand of 0 or less, or above a million: give both its latency and its rate");
   }
   if (spec.concurrency && spec.demand) return invalid(who + " has both a concurrency and a demand; give one of them");

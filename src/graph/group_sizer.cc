@@ -38,8 +38,7 @@ std::vector<std::uint32_t> GroupSizer::divided(const std::vector<double>& demand
   }
   // A group whose part is below 1 gets 1, and the others divide the rest without it.
   std::vector<double> part(groups_.size(), 1);
-  for (bool again = true; again && !open.empty();) {
-    again = false;
+  while (!open.empty()) {
     const double sum =
         std::accumulate(open.begin(), open.end(), 0.0, [&](double s, std::size_t i) { return s + demand[i]; });
     for (const std::size_t i : open) part[i] = static_cast<double>(std::max<std::int64_t>(left, 0)) * demand[i] / sum;
@@ -48,7 +47,6 @@ std::vector<std::uint32_t> GroupSizer::divided(const std::vector<double>& demand
     part[*small] = 1;
     --left;
     open.erase(small);
-    again = true;
   }
   for (const std::size_t i : open) {
     sizes[i] = static_cast<std::uint32_t>(part[i]);

@@ -50,7 +50,7 @@ TaskLabel::TaskLabel(const GroupAddress& group, std::string_view id)
     to = elsewhere;
   }
   if (group.lease != nullptr) {
-    std::memcpy(in_place_.data(), &group.lease, sizeof(group.lease));
+    std::memcpy(in_place_.data(), &group.lease, sizeof(GroupLease*));
     group.lease->ref();
   } else {
     copy(to, group.key.data(), key_size_);

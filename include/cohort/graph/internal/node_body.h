@@ -239,7 +239,7 @@ class TypedNodeBody final : public NodeBody {
   static Result<Value> as_result(R&& returned) {
     if constexpr (std::is_same_v<std::decay_t<R>, std::variant<Value, Failure>>) {
       if (Failure* failure = std::get_if<Failure>(&returned)) return std::move(failure->error);
-      return std::get<Value>(std::move(returned));
+      return std::get<Value>(std::forward<R>(returned));
     } else {
       return std::forward<R>(returned);
     }
