@@ -387,7 +387,7 @@ class BasicGraphEngine final : public GraphEngine {
         executor_.call_at(*next, [this, before = Ref<NodeRecord>(record), alive = Ref<RunState>(run), index] {
           if (alive->slot(index).state.load(std::memory_order_acquire) != State::kStarted) return;
           // As if by the attempt before: so it is never made to wait for room in a queue.
-          const CurrentTaskScope scope(before.get());
+          const CurrentTaskScope scope(before.get(), true);
           start_attempt(*alive, index, false);
         });
         return;

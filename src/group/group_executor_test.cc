@@ -261,15 +261,17 @@ TEST(GroupExecutorTest, ABatchOfPlainSubmitsIsHeldUpByABlockingGroupToo) {
 
 TEST(GroupExecutorTest, ATokenIsARightThatCanBeTakenBack) {
   Gate gate;
+  std::atomic<bool> begun{false};
   std::atomic<bool> stopped{false};
   GroupExecutor executor({.threads = 2});
   const GroupToken token("s/g");
   const GroupToken other("s/g");
   auto running = executor.submit(token, "running", [&](std::stop_token stop) {
+    begun = true;
     gate.pass();
     stopped = stop.stop_requested();
   });
-  while (executor.group_stats("s/g")->running == 0) std::this_thread::yield();
+  while (!begun) std::this_thread::yield();
   auto waiting = executor.submit(token, "waiting", [] {});
   auto stays = executor.submit(other, "stays", [] { return 1; });
   auto by_key = executor.submit("s/g", "by key", [] { return 2; });
@@ -359,6 +361,23 @@ TEST(GroupExecutorTest, AnAwaitFailsWhenItsOwnTaskRunsOutOfTime) {
   EXPECT_EQ(outer.await().status, TaskStatus::kTimedOutRunning);
   gate.wait_for(1);
   EXPECT_TRUE(executor.drain_group("h", 600s));
+  EXPECT_TRUE(failed);
+}
+
+TEST(GroupExecutorTest, AnAwaitThatBeginsAfterTheTimeOutFailsAtOnce) {
+  Gate gate;
+  std::atomic<bool> failed{false};
+  GroupExecutor executor({.threads = 2});
+  auto other = executor.submit("h", "other", [&] { gate.pass(); });
+  auto outer = executor.submit("g", "outer",
+                               [&](std::stop_token stop) {
+                                 while (!stop.stop_requested()) std::this_thread::yield();
+                                 failed = other.await().error->code == ErrorCode::kTimedOut && !other.is_done();
+                                 gate.open();
+                               },
+                               {.run_timeout = 5ms});
+  EXPECT_EQ(outer.await().status, TaskStatus::kTimedOutRunning);
+  EXPECT_TRUE(other.await().ok());
   EXPECT_TRUE(failed);
 }
 

@@ -89,7 +89,7 @@ void ThreadDriver::arm(TaskRecord& record, AwaitState& state) {
 
 std::unique_ptr<Error> ThreadDriver::await(AwaitState& state, std::optional<Time> until) {
   TaskRecord* task = own_task();
-  if (task == nullptr || task->is_done() || current_runner_ == nullptr) {  // Something that follows from its end.
+  if (task == nullptr || task_of_this_thread_has_ended) {
     wait_on_this_thread(state, until, clock_);
     return nullptr;
   }

@@ -61,7 +61,7 @@ void TaskRecord::reclaim(TaskStatus status) {
 
 void TaskRecord::notify_waiters() {
   {
-    const CurrentTaskScope current(this);  // What follows from a task is submitted as if by it.
+    const CurrentTaskScope current(this, true);  // What follows from a task is submitted as if by it.
     on_end();
   }
   if (extras_if_any() == nullptr) return;

@@ -264,17 +264,25 @@ class TaskRecord : public ListLinks<TaskRecord> {
 /// The task whose body runs on this thread, or null.
 inline thread_local constinit TaskRecord* task_of_this_thread = nullptr;
 [[nodiscard]] inline TaskRecord* current_task() { return task_of_this_thread; }
+/// It is not its body that runs, but something that follows from its end: it cannot park any more.
+inline thread_local constinit bool task_of_this_thread_has_ended = false;
 
 /// Makes `record` the current task of this thread for a scope.
 class CurrentTaskScope {
  public:
-  explicit CurrentTaskScope(TaskRecord* record) : outer_(std::exchange(task_of_this_thread, record)) {}
-  ~CurrentTaskScope() { task_of_this_thread = outer_; }
+  explicit CurrentTaskScope(TaskRecord* record, bool has_ended = false)
+      : outer_(std::exchange(task_of_this_thread, record)),
+        outer_has_ended_(std::exchange(task_of_this_thread_has_ended, has_ended)) {}
+  ~CurrentTaskScope() {
+    task_of_this_thread = outer_;
+    task_of_this_thread_has_ended = outer_has_ended_;
+  }
   CurrentTaskScope(const CurrentTaskScope&) = delete;
   CurrentTaskScope& operator=(const CurrentTaskScope&) = delete;
 
  private:
   TaskRecord* outer_;
+  bool outer_has_ended_;
 };
 
 }  // namespace internal
