@@ -13,6 +13,7 @@
 
 #include "cohort/base/random.h"
 #include "cohort/group/group_executor.h"
+#include "cohort/task/promise.h"
 #include "cohort/task/sleep.h"
 #include "cohort/task/task.h"
 #include "cohort/task/task_scope.h"
@@ -23,6 +24,38 @@ namespace cohort {
 namespace {
 
 using namespace std::chrono_literals;
+
+// What comes from outside every executor: promises that a thread of their own keeps, a moment after they were made.
+class WorldOutside {
+ public:
+  WorldOutside() : thread_([this](const std::stop_token& stop) { keep(stop); }) {}
+
+  TaskHandle<int> promise() {
+    Promise<int> made("outside");
+    TaskHandle<int> handle = made.handle();
+    MutexLock lock(mutex_);
+    open_.push_back(std::move(made));
+    return handle;
+  }
+
+ private:
+  void keep(const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      std::this_thread::sleep_for(50us);
+      std::vector<Promise<int>> due;
+      {
+        MutexLock lock(mutex_);
+        due = std::move(open_);
+        open_.clear();
+      }
+      for (Promise<int>& each : due) each.settle(1);
+    }
+  }
+
+  Mutex mutex_;
+  std::vector<Promise<int>> open_ COHORT_GUARDED_BY(mutex_);
+  std::jthread thread_;
+};
 
 // Random programs from several threads at once.
 class Storm {
@@ -129,6 +162,8 @@ class Storm {
     const Counted running(*this, group, counted);
     if (random.chance(0.05)) throw std::runtime_error("on purpose");
     if (random.chance(0.1)) std::this_thread::sleep_for(std::chrono::microseconds(random.below(300)));
+    if (random.chance(0.1)) static_cast<void>(world_.promise().await_for(std::chrono::microseconds(random.below(200))));
+    if (random.chance(0.1)) static_cast<void>(world_.promise().await());  // Counted: it keeps its permits.
     if (depth < 3 && random.chance(0.3)) {
       const TaskHandle<int> inner = submit(random, depth + 1);
       const NotCounted parked(*this, group, counted);
@@ -148,6 +183,7 @@ class Storm {
   Task<int> coroutine(std::uint64_t seed, int depth) {
     Random random(seed);
     if (random.chance(0.4)) co_await sleep_for(std::chrono::microseconds(random.below(500)));
+    if (random.chance(0.2)) static_cast<void>(co_await world_.promise());
     if (depth < 3 && random.chance(0.4)) {
       const TaskHandle<int> inner = submit(random, depth + 1);
       static_cast<void>(co_await inner);
@@ -186,6 +222,7 @@ class Storm {
   std::array<std::atomic<int>, kGroups> running_{};
   std::atomic<bool> too_many_{false};
   std::atomic<std::uint64_t> submitted_{0};
+  WorldOutside world_;
   GroupExecutor executor_;  // The last: its destructor waits for bodies that use the rest.
 };
 

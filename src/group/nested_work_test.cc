@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cohort/task/promise.h"
 #include "cohort/task/sleep.h"
 #include "cohort/task/task_scope.h"
 #include "cohort/task/when.h"
@@ -262,6 +263,85 @@ TEST_F(NestedWorkTest, ASuspendedCoroutineKeepsItsPermitsAParkedOneDoesNot) {
   EXPECT_EQ(executor().group_stats("a")->running, 0U);
   EXPECT_TRUE(sleeping.is_done());
   EXPECT_FALSE(parked.is_done());
+}
+
+TEST_F(NestedWorkTest, WhoAwaitsSomethingFromOutsideKeepsItsPermits) {
+  make_world({.groups = {{"a", {.max_concurrency = 1}}}, .threads = 1});
+  for (const bool as_coroutine : {true, false}) {
+    Promise<int> answer("answer", {}, executor().clock());
+    auto asks =
+        as_coroutine
+            ? executor().submit(
+                  "a", "asks", [handle = answer.handle()]() -> Task<int> { co_return (co_await handle).value.value(); })
+            : executor().submit("a", "asks", [handle = answer.handle()] {
+                EXPECT_FALSE(handle.await_for(1ms).has_value());
+                return handle.await().value.value();
+              });
+    auto next = executor().submit("a", "next", [] {});
+    auto other = executor().submit("b", "other", [] {});
+    executor().advance(5ms);
+    EXPECT_TRUE(other.is_done()) << "its worker is free";
+    EXPECT_FALSE(next.is_done());
+    EXPECT_EQ(executor().group_stats("a")->running, 1U);
+    EXPECT_EQ(executor().group_stats("a")->parked, 0U);
+    answer.settle(42);
+    executor().run();
+    EXPECT_EQ(asks.await().value, 42);
+    EXPECT_TRUE(next.is_done());
+  }
+}
+
+TEST_F(NestedWorkTest, AnAwaitOfSomethingFromOutsideEndsWithItsTasksTime) {
+  make_world({.groups = {{"a", {.max_concurrency = 1, .max_overrunning = 5}}}, .threads = 1});
+  for (const bool as_coroutine : {true, false}) {
+    Promise<int> answer("answer", {}, executor().clock());
+    std::vector<ErrorCode> codes;
+    auto asks = as_coroutine ? executor().submit("a", "asks",
+                                                 [&, handle = answer.handle()]() -> Task<> {
+                                                   codes.push_back((co_await handle).error->code);
+                                                   codes.push_back((co_await handle).error->code);
+                                                 },
+                                                 {.run_timeout = 3ms})
+                             : executor().submit("a", "asks",
+                                                 [&, handle = answer.handle()] {
+                                                   codes.push_back(handle.await().error->code);
+                                                   codes.push_back(handle.await().error->code);
+                                                 },
+                                                 {.run_timeout = 3ms});
+    auto next = executor().submit("a", "next", [] {});
+    executor().advance(3ms);
+    EXPECT_EQ(asks.await().status, TaskStatus::kTimedOutRunning);
+    EXPECT_EQ(codes, (std::vector{ErrorCode::kTimedOut, ErrorCode::kTimedOut}));
+    EXPECT_TRUE(next.is_done());
+  }
+}
+
+TEST_F(NestedWorkTest, APromiseOfTheExecutorParksWhoAwaitsIt) {
+  make_world({.groups = {{"a", {.max_concurrency = 1}}}, .threads = 1});
+  Promise<int> answer(executor(), "answer");
+  auto asks = executor().submit("a", "asks", [&] { return answer.handle().await().value.value(); });
+  auto gives = executor().submit("a", "gives", [&] { answer.settle(7); });
+  EXPECT_EQ(asks.await().value, 7);
+}
+
+TEST_F(NestedWorkTest, ATaskGivesEachThingItDoesItsTime) {
+  make_world({.groups = {{"a", {.max_concurrency = 1}}}, .threads = 1});
+  std::vector<bool> stopped;
+  const auto two_things = [&](std::stop_token stop) -> Task<> {
+    executor().limit_current_task(executor().clock().now() + 10ms);
+    co_await sleep_for(9ms);
+    stopped.push_back(stop.stop_requested());
+    executor().limit_current_task(std::nullopt);
+    co_await sleep_for(1h);
+    stopped.push_back(stop.stop_requested());
+    executor().limit_current_task(executor().clock().now() + 10ms);
+    co_await sleep_for(11ms);
+    stopped.push_back(stop.stop_requested());
+  };
+  auto task = executor().submit("a", "two things", two_things, {.run_timeout = 1ms});
+  EXPECT_EQ(task.await().status, TaskStatus::kTimedOutRunning);
+  executor().advance(2ms);
+  EXPECT_EQ(stopped, (std::vector{false, false, true}));
 }
 
 TEST_F(NestedWorkTest, ATimedAwaitInsideATaskGivesUpAndResumes) {

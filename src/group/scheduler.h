@@ -106,6 +106,7 @@ struct NoFaults {
 ///                  ^                 |  ^
 ///                  '--- give_back ---'  |    park  -> kParked    -> resume -> kResuming   -> take
 ///                                       '--- sleep -> kSuspended -> tick   -> kContinuing -> take
+/// A task that awaits something from outside every executor is suspended, not parked: it keeps its permits.
 ///
 /// Permits. A task takes those of all layers in one step or none (take_from), so nobody holds one while waiting for
 /// another. They are counted in `global_running_` (layer 1), Group::own (2) and Group::running (3), and belong to
@@ -213,6 +214,8 @@ class Scheduler {
 
   /// Fires what is due.
   /// `call` is to be made at that time, or at fire_alarms().
+  /// Changes the latest end of a task that has begun.
+  void limit_run(TaskRecord& record, std::optional<Time> end, Time now);
   void set_alarm(Time at, Function<void()> call, Time now);
   /// The end: all that are set are due now, and nothing more is taken in.
   void fire_alarms(Time now);
@@ -368,6 +371,7 @@ class Scheduler {
   void strip_permits(TaskRecord& record);
   void overrun(TaskRecord& record);
   void on_wake(TaskRecord& record);
+  void stop_waiting(TaskRecord& record);
   void note_idle(Group& group);
   void stand_in_line(Group& group);
   void evict_idle();

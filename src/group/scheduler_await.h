@@ -6,6 +6,10 @@
 // keeps its place in layer 2, but what it waits for is marked as awaited, through everything that depends on something
 // else, and needs none; nor does max_parked hold it back. So of a chain of awaits the last task, which awaits nobody,
 // can always start; and what it gives back when it ends lets the one before it resume. Only a circle has no last one.
+//
+// What comes from outside every executor (a Promise without one: an answer from the network, a commit) needs nobody's
+// permits to come about. Who awaits that keeps his own, as if he slept: so a group's limits bound the calls it has
+// open.
 
 #include "group/scheduler.h"
 
@@ -59,12 +63,18 @@ void Scheduler<Faults>::park(Turn& turn, AwaitState& state, std::optional<Time> 
   EventScope event(*this, now);
   TaskRecord& record = leave_turn(turn);
   Group& group = *record.group;
-  record.phase = Phase::kParked;
   record.extras().awaiting = &state;
   group.aside.push_back(record);
+  if (until) task_timers_.arm(record.extras().wake, *until);
+  if (state.is_from_outside()) {
+    record.phase = Phase::kSuspended;
+    if (record.holds_concurrency) begin_suspended(record);
+    refresh(group);
+    return;
+  }
+  record.phase = Phase::kParked;
   ++group.parked;
   ++parked_;
-  if (until) task_timers_.arm(record.extras().wake, *until);
   release_concurrency(group, record.holds_concurrency);
   release_global(record.holds_global);
   for (const TaskRef& awaited : state.records()) {
@@ -76,13 +86,21 @@ void Scheduler<Faults>::park(Turn& turn, AwaitState& state, std::optional<Time> 
 template <class Faults>
 void Scheduler<Faults>::resume(TaskRecord& record, const AwaitState& state, Time now) {
   EventScope event(*this, now);
-  if (record.phase != Phase::kParked || record.extras().awaiting != &state) return;
-  Group& group = *record.group;
+  if ((record.phase != Phase::kParked && record.phase != Phase::kSuspended) || record.extras().awaiting != &state)
+    return;
   record.extras().awaiting = nullptr;
   task_timers_.disarm(record.extras().wake);
+  stop_waiting(record);
+}
+
+// It wants a worker again; a parked one its permits too.
+template <class Faults>
+void Scheduler<Faults>::stop_waiting(TaskRecord& record) {
+  Group& group = *record.group;
   group.aside.erase(record);
-  record.phase = Phase::kResuming;
-  group.resumed.push_back(record);
+  const bool was_parked = record.phase == Phase::kParked;
+  record.phase = was_parked ? Phase::kResuming : Phase::kContinuing;
+  (was_parked ? group.resumed : group.continuing).push_back(record);
   refresh(group);
 }
 

@@ -29,6 +29,15 @@ void Scheduler<Faults>::arm_run_limit(TaskRecord& record) {
 }
 
 template <class Faults>
+void Scheduler<Faults>::limit_run(TaskRecord& record, std::optional<Time> end, Time now) {
+  EventScope event(*this, now);
+  COHORT_ASSERT(record.timed, "only the end of a task that was submitted with one can be changed");
+  if (record.overrunning) return;
+  task_timers_.disarm(record.extras().limit);
+  if (end) task_timers_.arm(record.extras().limit, *end);
+}
+
+template <class Faults>
 void Scheduler<Faults>::disarm(TaskRecord& record) {
   if (TaskExtras* extras = record.extras_if_any()) {
     task_timers_.disarm(extras->limit);
@@ -91,15 +100,9 @@ std::optional<Time> Scheduler<Faults>::next_timer() const {
 
 template <class Faults>
 void Scheduler<Faults>::on_wake(TaskRecord& record) {
-  Group& group = *record.group;
-  if (record.phase == Phase::kSuspended) {
-    group.aside.erase(record);
-    record.phase = Phase::kContinuing;
-    group.continuing.push_back(record);
-    refresh(group);
-  } else if (record.phase == Phase::kParked) {
-    resume(record, *record.extras().awaiting, now_);
-  }
+  if (record.phase != Phase::kSuspended && record.phase != Phase::kParked) return;
+  record.extras().awaiting = nullptr;
+  stop_waiting(record);
 }
 
 template <class Faults>
@@ -157,12 +160,15 @@ void Scheduler<Faults>::overrun(TaskRecord& record) {
   record.overrunning = true;
   ++group.overrunning;
   ++overrunning_;
-  if (record.phase != Phase::kParked && record.phase != Phase::kResuming) return;
+  const bool awaits_outside = record.phase == Phase::kSuspended && record.extras().awaiting != nullptr;
+  if (record.phase != Phase::kParked && record.phase != Phase::kResuming && !awaits_outside) return;
 
   // Its await fails now; a coroutine needs a worker to hear of it, a blocked thread only has to be let go.
-  (record.phase == Phase::kParked ? group.aside : group.resumed).erase(record);
-  --group.parked;
-  --parked_;
+  (record.phase == Phase::kResuming ? group.resumed : group.aside).erase(record);
+  if (!awaits_outside) {
+    --group.parked;
+    --parked_;
+  }
   record.extras().awaiting = nullptr;
   task_timers_.disarm(record.extras().wake);
   record.extras().await_error = std::make_unique<Error>(

@@ -1,5 +1,6 @@
 #include "cohort/task/internal/await_state.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "cohort/base/mutex.h"
@@ -43,6 +44,10 @@ void AwaitState::disarm() {
   for (std::size_t i = 0; i < records_.size(); ++i) {
     if (records_[i]->remove_waiter(waiters_[i])) unref();
   }
+}
+
+bool AwaitState::is_from_outside() const {
+  return std::ranges::all_of(records_, [](const TaskRef& each) { return each->is_promise() && each->home == nullptr; });
 }
 
 bool AwaitState::satisfied() const {

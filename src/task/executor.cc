@@ -85,6 +85,7 @@ void ExecutorAccess::block(AwaitState& state) {
 }
 
 Time ExecutorAccess::now(const TaskRecord& record) {
+  if (const TaskRecord* task = current_task()) return task->home->executor().clock().now();
   const ExecutorHome::Visit visit(record);
   return visit.executor() != nullptr ? visit.executor()->clock().now() : system_clock().now();
 }

@@ -1,4 +1,5 @@
-// The HTTP client under the group executor: coroutines suspend, plain tasks park, and who runs out of time gives up.
+// The HTTP client under the group executor: who waits for an answer keeps his permits and no worker, and who runs out
+// of time gives up.
 
 #include <gtest/gtest.h>
 
@@ -36,43 +37,55 @@ class Gathering {
   int left_ COHORT_GUARDED_BY(mutex_);
 };
 
-TEST(HttpInTasksTest, ManyCoroutinesWaitOnFewThreads) {
+int status_of(const HttpAnswer& answer) {
+  return std::holds_alternative<HttpResponse>(answer) ? std::get<HttpResponse>(answer).status : -1;
+}
+
+// Both kinds of bodies, one call each.
+TaskHandle<int> call(Executor& executor, HttpClient& client, const std::string& url, bool as_coroutine) {
+  if (!as_coroutine)
+    return executor.submit("upstream", "plain", [&client, url] { return status_of(client.fetch(url)); });
+  return executor.submit("upstream", "coroutine", [&client, url]() -> Task<int> {
+    const HttpAnswer answer = co_await client.fetch_async(HttpRequest(url));
+    co_return status_of(answer);
+  });
+}
+
+TEST(HttpInTasksTest, ManyCallsWaitOnFewThreads) {
   constexpr int kCalls = 40;
-  Gathering gathering(kCalls);
+  for (const bool as_coroutine : {true, false}) {
+    Gathering gathering(kCalls);
+    ScriptedServer server([&](Connection& connection, const std::string&) {
+      gathering.arrive();
+      connection.answer("200 OK", "x");
+      return true;
+    });
+    auto client = std::move(*HttpClient::make({.timeout = 1min}));
+    GroupExecutor executor({.defaults = {.max_concurrency = kCalls}, .threads = 1});
+    std::vector<TaskHandle<int>> handles;
+    for (int i = 0; i < kCalls; ++i) handles.push_back(call(executor, *client, server.url(), as_coroutine));
+    for (const auto& each : handles) EXPECT_EQ(each.await().value, 200);
+  }
+}
+
+TEST(HttpInTasksTest, AGroupHasNoMoreCallsOpenThanItMayRun) {
+  std::atomic<int> open{0};
+  std::atomic<int> most{0};
   ScriptedServer server([&](Connection& connection, const std::string&) {
-    gathering.arrive();
+    const int now = ++open;
+    for (int seen = most; seen < now && !most.compare_exchange_weak(seen, now);) {
+    }
+    std::this_thread::sleep_for(2ms);
+    --open;
     connection.answer("200 OK", "x");
     return true;
   });
   auto client = std::move(*HttpClient::make({.timeout = 1min}));
   GroupExecutor executor({.defaults = {.max_concurrency = 2}, .threads = 2});
   std::vector<TaskHandle<int>> handles;
-  for (int i = 0; i < kCalls; ++i) {
-    handles.push_back(executor.submit("upstream", "call", [&]() -> Task<int> {
-      const HttpAnswer answer = co_await client->fetch_async(HttpRequest(server.url()));
-      co_return std::holds_alternative<HttpResponse>(answer) ? std::get<HttpResponse>(answer).status : -1;
-    }));
-  }
+  for (int i = 0; i < 20; ++i) handles.push_back(call(executor, *client, server.url(), i % 2 == 0));
   for (const auto& each : handles) EXPECT_EQ(each.await().value, 200);
-}
-
-TEST(HttpInTasksTest, PlainTasksParkToo) {
-  constexpr int kCalls = 8;
-  Gathering gathering(kCalls);
-  ScriptedServer server([&](Connection& connection, const std::string&) {
-    gathering.arrive();
-    connection.answer("200 OK", "x");
-    return true;
-  });
-  auto client = std::move(*HttpClient::make({.timeout = 1min}));
-  GroupExecutor executor({.defaults = {.max_concurrency = 1}, .threads = 1});
-  std::vector<TaskHandle<bool>> handles;
-  for (int i = 0; i < kCalls; ++i) {
-    handles.push_back(executor.submit("upstream", "call", [&] {
-      return std::holds_alternative<HttpResponse>(client->fetch(HttpRequest(server.url())));
-    }));
-  }
-  for (const auto& each : handles) EXPECT_EQ(each.await().value, true);
+  EXPECT_LE(most, 2);
 }
 
 TEST(HttpInTasksTest, ATaskThatRunsOutOfTimeGivesItsCallUp) {

@@ -74,6 +74,9 @@ class PromiseRecord final : public ResultRecord<T> {
 ///     … on any thread: promise.settle(42);
 ///     co_await handle;
 ///
+/// A task that awaits it keeps its permits, as if it slept. One that is settled by a task of the same executor must be
+/// made for that executor: then who awaits it parks, and cannot keep that task from starting.
+///
 /// A promise that is dropped unsettled fails with kEnded, so nobody waits for ever. One that a task of a ManualExecutor
 /// awaits is settled on the thread that drives it.
 ///

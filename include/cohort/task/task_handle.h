@@ -29,9 +29,10 @@ using ValueOf = decltype(value_of_impl(static_cast<Record*>(nullptr)));
 ///
 /// A value that cannot be copied is moved out by co_await, as by take().
 ///
-/// Inside a task every await parks: the task gives its permits of layers 1 and 3 back until the awaited one is done, so
-/// nested work cannot deadlock on limits. An await that would wait for itself in a circle, or whose own task has run
-/// out of time, gives at once a result with status kFailed and the error kConflict or kTimedOut.
+/// Inside a task every await of a task parks: it gives its permits of layers 1 and 3 back until the awaited one is
+/// done, so nested work cannot deadlock on limits. (A Promise without an executor comes from outside: who awaits that
+/// keeps his permits.) An await that would wait for itself in a circle, or whose own task has run out of time, gives at
+/// once a result with status kFailed and the error kConflict or kTimedOut.
 ///
 /// Thread-safety: thread-safe, except assigning to one handle object.
 /// Example: examples/01_hello_groups.cc

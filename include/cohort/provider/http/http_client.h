@@ -35,8 +35,8 @@ struct HttpClientOptions {
 /// Calls over HTTP, all of them on one thread of its own; connections are kept and used again.
 ///
 ///     auto client = HttpClient::make();
-///     HttpAnswer answer = (*client)->fetch("http://127.0.0.1:8080/page");            // blocks; parks in a task
-///     HttpAnswer answer = co_await (*client)->fetch_async("http://127.0.0.1:8080/page");  // suspends
+///     HttpAnswer answer = (*client)->fetch("http://127.0.0.1:8080/page");            // blocks; a task keeps its
+///     permits HttpAnswer answer = co_await (*client)->fetch_async("http://127.0.0.1:8080/page");  // suspends
 ///
 /// With a Router, where each kind of failure counts as what it is:
 ///

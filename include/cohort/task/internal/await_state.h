@@ -39,6 +39,8 @@ class AwaitState {
   void disarm();
 
   [[nodiscard]] bool satisfied() const;
+  /// Nothing that any executor runs is waited for, only promises of the world outside.
+  [[nodiscard]] bool is_from_outside() const;
   [[nodiscard]] std::span<const TaskRef> records() const { return records_; }
   [[nodiscard]] std::size_t need() const { return need_; }
 

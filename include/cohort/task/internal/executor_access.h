@@ -27,6 +27,7 @@ struct ExecutorAccess {
   static std::unique_ptr<Error> await(AwaitState& state, std::optional<Time> until);
   /// As await, but blocks the thread where the current task cannot park any more.
   static void block(AwaitState& state);
+  /// By the clock of the executor through which await would wait for it.
   [[nodiscard]] static Time now(const TaskRecord& record);
 
   static constexpr std::size_t kMaxSubmittedAtOnce = 64;

@@ -40,7 +40,7 @@ enum class Phase : std::uint8_t {
   kAtDoor,      ///< Its submitter waits for a place in the queue.
   kWaiting,     ///< In the queue.
   kTaken,       ///< In a worker's turn: about to run, running, or run.
-  kSuspended,   ///< A coroutine that sleeps; holds its permits.
+  kSuspended,   ///< Sleeps, or awaits something from outside every executor; holds its permits.
   kContinuing,  ///< A coroutine that wants a thread; holds its permits.
   kParked,      ///< Awaits another task; holds only its place in layer 2.
   kResuming,    ///< Wants its permits of layers 1 and 3 back.
