@@ -100,10 +100,11 @@ void GroupExecutor::block(AwaitState& state) { driver_->block(state); }
 bool GroupExecutor::run_together(std::span<TaskRecord* const> records, Time now) {
   return driver_->run_together(records, now);
 }
-void GroupExecutor::limit_current_task(std::optional<Time> end) {
+bool GroupExecutor::limit_current_task(std::optional<Time> end) {
   TaskRecord* const task = internal::current_task();
   COHORT_ASSERT(task != nullptr && task->home == &home(), "limit_current_task is for a task of this executor");
-  driver_->with_scheduler([&](Scheduler<>& scheduler, Time now) { scheduler.limit_run(*task, end, now); });
+  return driver_->with_scheduler(
+      [&](Scheduler<>& scheduler, Time now) { return scheduler.limit_run(*task, end, now); });
 }
 void GroupExecutor::call_at(Time at, Function<void()> call) {
   driver_->with_scheduler([&](Scheduler<>& scheduler, Time now) { scheduler.set_alarm(at, std::move(call), now); });

@@ -328,20 +328,21 @@ TEST_F(NestedWorkTest, ATaskGivesEachThingItDoesItsTime) {
   make_world({.groups = {{"a", {.max_concurrency = 1}}}, .threads = 1});
   std::vector<bool> stopped;
   const auto two_things = [&](std::stop_token stop) -> Task<> {
-    executor().limit_current_task(executor().clock().now() + 10ms);
+    EXPECT_TRUE(executor().limit_current_task(executor().clock().now() + 10ms));
     co_await sleep_for(9ms);
     stopped.push_back(stop.stop_requested());
-    executor().limit_current_task(std::nullopt);
+    EXPECT_TRUE(executor().limit_current_task(std::nullopt));
     co_await sleep_for(1h);
     stopped.push_back(stop.stop_requested());
-    executor().limit_current_task(executor().clock().now() + 10ms);
+    EXPECT_TRUE(executor().limit_current_task(executor().clock().now() + 10ms));
     co_await sleep_for(11ms);
     stopped.push_back(stop.stop_requested());
+    stopped.push_back(executor().limit_current_task(std::nullopt));
   };
   auto task = executor().submit("a", "two things", two_things, {.run_timeout = 1ms});
   EXPECT_EQ(task.await().status, TaskStatus::kTimedOutRunning);
   executor().advance(2ms);
-  EXPECT_EQ(stopped, (std::vector{false, false, true}));
+  EXPECT_EQ(stopped, (std::vector{false, false, true, false}));
 }
 
 TEST_F(NestedWorkTest, ATimedAwaitInsideATaskGivesUpAndResumes) {

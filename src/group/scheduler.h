@@ -214,8 +214,8 @@ class Scheduler {
 
   /// Fires what is due.
   /// `call` is to be made at that time, or at fire_alarms().
-  /// Changes the latest end of a task that has begun.
-  void limit_run(TaskRecord& record, std::optional<Time> end, Time now);
+  /// Changes the latest end of a task that has begun. False: it is over.
+  bool limit_run(TaskRecord& record, std::optional<Time> end, Time now);
   void set_alarm(Time at, Function<void()> call, Time now);
   /// The end: all that are set are due now, and nothing more is taken in.
   void fire_alarms(Time now);

@@ -29,12 +29,13 @@ void Scheduler<Faults>::arm_run_limit(TaskRecord& record) {
 }
 
 template <class Faults>
-void Scheduler<Faults>::limit_run(TaskRecord& record, std::optional<Time> end, Time now) {
+bool Scheduler<Faults>::limit_run(TaskRecord& record, std::optional<Time> end, Time now) {
   EventScope event(*this, now);
   COHORT_ASSERT(record.timed, "only the end of a task that was submitted with one can be changed");
-  if (record.overrunning) return;
+  if (record.overrunning) return false;
   task_timers_.disarm(record.extras().limit);
   if (end) task_timers_.arm(record.extras().limit, *end);
+  return true;
 }
 
 template <class Faults>

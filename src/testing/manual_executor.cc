@@ -524,10 +524,10 @@ Duration ManualExecutor::estimated_wait(std::string_view group) { return driver_
 
 void ManualExecutor::submit_record(TaskRecord& record, Submission submission) { driver_->submit(record, submission); }
 bool ManualExecutor::run_together(std::span<TaskRecord* const> records, Time) { return driver_->run_together(records); }
-void ManualExecutor::limit_current_task(std::optional<Time> end) {
+bool ManualExecutor::limit_current_task(std::optional<Time> end) {
   TaskRecord* const task = internal::current_task();
   COHORT_ASSERT(task != nullptr && task->home == &home(), "limit_current_task is for a task of this executor");
-  driver_->scheduler().limit_run(*task, end, driver_->now());
+  return driver_->scheduler().limit_run(*task, end, driver_->now());
 }
 void ManualExecutor::call_at(Time at, Function<void()> call) { driver_->call_at(at, std::move(call)); }
 void ManualExecutor::follow_record(TaskRecord& record, TaskRecord& predecessor) {

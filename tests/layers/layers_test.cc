@@ -25,7 +25,11 @@ const Layers& allowed() {
       {"step", {"provider", "task", "base"}},
       {"graph", {"step", "provider", "task", "base"}},
       {"session", {"group", "task", "base"}},
-      {"testing", {"session", "graph", "step", "group", "provider", "task", "base"}},
+      {"store", {"task", "base"}},
+      {"broker", {"task", "base"}},
+      {"chain", {"step", "task", "broker", "store", "base"}},
+      {"backend", {"broker", "store", "provider", "task", "base"}},
+      {"testing", {"broker", "store", "session", "graph", "step", "group", "provider", "task", "base"}},
   };
   return table;
 }

@@ -182,8 +182,8 @@ class Executor {
   [[nodiscard]] virtual Duration estimated_wait(std::string_view group) = 0;
 
   /// Inside a task that was submitted with a time-out or deadline: the latest end of that task from now on, in place of
-  /// those; nothing: none. So one that does several things can give each its time.
-  virtual void limit_current_task(std::optional<Time> end) = 0;
+  /// those; nothing: none. So one that does several things can give each its time. False: its time is over already.
+  virtual bool limit_current_task(std::optional<Time> end) = 0;
   /// Makes a short call at that time, or when the executor ends, on one of its threads and with no lock held. It must
   /// not block or throw.
   virtual void call_at(Time at, Function<void()> call) = 0;

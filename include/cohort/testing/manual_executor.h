@@ -59,7 +59,7 @@ class ManualExecutor final : public Executor {
   [[nodiscard]] Result<GroupStats> group_stats(std::string_view group) override;
   [[nodiscard]] std::vector<std::string> active_groups() override;
   [[nodiscard]] Duration estimated_wait(std::string_view group) override;
-  void limit_current_task(std::optional<Time> end) override;
+  bool limit_current_task(std::optional<Time> end) override;
   void call_at(Time at, Function<void()> call) override;
 
  protected:

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cohort/base/result.h"
+#include "cohort/base/wall_clock.h"
+#include "cohort/store/task_store.h"
+
+namespace cohort {
+
+struct SqliteOptions {
+  std::filesystem::path folder = "cohort-data";  ///< Made if it is not there. One process at a time.
+  /// kFull: what was acknowledged survives a loss of power. kNormal: the death of the process only. kOff: nothing is
+  /// waited for; for experiments.
+  enum class Synchronous : std::uint8_t { kOff, kNormal, kFull } synchronous = Synchronous::kFull;
+  std::uint32_t max_queued = 10'000;  ///< Calls that wait for the writer; more are rejected.
+  std::uint32_t max_batch = 500;      ///< Calls in one transaction.
+  std::string who = {};               ///< What another process that wants the folder is told of this one.
+  WallClock* clock = nullptr;         ///< Null: the system's.
+  std::string vfs = {};               ///< Of SQLite, by name; empty: its default.
+};
+
+/// The embedded store: one file in a folder, no server. Calls that change something go through one writer thread, which
+/// puts all that have come in meanwhile into one transaction and one fsync; calls that look go through a reader thread,
+/// and see everything that was acknowledged before.
+///
+///     Result<std::unique_ptr<SqliteStore>> store = SqliteStore::open({.folder = "cohort-data"});
+///
+/// When the disk is full, the file cannot be written or is damaged, calls fail with kUnavailable or kInternal and say
+/// so; nothing that was acknowledged is touched, and the store goes on once the cause is gone.
+///
+/// Thread-safety: thread-safe. Completions run on its threads; the destructor waits for those under way, and what is
+/// still queued fails with kEnded.
+class SqliteStore final : public TaskStore {
+ public:
+  /// kConflict: another process has the folder, and the message says who. kInvalid: the file is something else, or was
+  /// made by a newer version. kUnavailable: the file system says no.
+  static Result<std::unique_ptr<SqliteStore>> open(SqliteOptions options);
+  ~SqliteStore() override;
+
+  /// Writes a consistent copy to a new file while everything goes on. kExists: there is such a file.
+  void backup(std::filesystem::path to, Completion<void> done);
+  /// Looks at the whole file; kInternal with what is wrong.
+  void check_integrity(Completion<void> done);
+
+  void submit(std::vector<NewTask> tasks, Completion<std::vector<Result<Submitted>>> done) override;
+  void take_in(std::vector<TakenIn> messages, Completion<std::vector<IntakeOutcome>> done) override;
+  void join(NodeLease node, Duration lease, Completion<void> done) override;
+  void renew(std::string boot, Duration lease, Completion<void> done) override;
+  void leave(std::string boot, Completion<void> done) override;
+  void take_over(std::string boot, bool all_others, Completion<std::vector<std::string>> done) override;
+  void claim(ClaimRequest request, Completion<ClaimAnswer> done) override;
+  void write(Claim claim, std::uint64_t number, RunnerWrite write, Completion<Written> done) override;
+  void groups_with_work(Completion<std::vector<GroupWork>> done) override;
+  void cancel(std::string task_id, std::string reason, Completion<Written> done) override;
+  void replay(ReplayRequest request, Completion<ChainTask> done) override;
+  void pause_group(std::string group, bool paused, Completion<void> done) override;
+  void command(Command command, Completion<std::uint64_t> done) override;
+  void commands(std::uint64_t after, std::uint32_t limit, Completion<std::vector<Command>> done) override;
+  void get(std::string task_id, Completion<ChainTask> done) override;
+  void list(TaskFilter filter, Completion<std::vector<ChainTask>> done) override;
+  void dead_letters(std::string after_task, std::uint32_t limit, Completion<std::vector<DeadLetter>> done) override;
+  void discard_dead_letter(std::string task_id, Completion<void> done) override;
+  void events(std::uint64_t after, std::uint32_t limit, Completion<std::vector<ChainEvent>> done) override;
+  void paused_groups(Completion<std::vector<std::string>> done) override;
+  void stats(Completion<StoreStats> done) override;
+  void set_cursor(std::string name, std::uint64_t value, Completion<void> done) override;
+  void cursor(std::string name, Completion<std::uint64_t> done) override;
+  void remove_ended(Duration older_than, std::uint32_t limit, Completion<std::uint64_t> done) override;
+
+ private:
+  class Impl;
+  explicit SqliteStore(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace cohort

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cohort/chain/chain_options.h"
+#include "cohort/chain/plugin.h"
+#include "cohort/store/task_store.h"
+#include "cohort/task/executor.h"
+
+namespace cohort {
+
+/// What a node does with chains at the moment.
+struct ChainStats {
+  std::string boot;
+  bool has_lease = false;
+  bool draining = false;
+  std::uint32_t running = 0;  ///< Tasks that are claimed and under way.
+  std::uint32_t kept = 0;     ///< Tasks whose claim is kept until their next attempt.
+  std::uint64_t completed = 0;
+  std::uint64_t failed = 0;  ///< By this node; expired and poison are the store's to tell.
+  std::uint64_t retried = 0;
+  std::uint64_t lost_leases = 0;
+};
+
+/// Runs durable chains: tasks that are rows of a store, each a list of steps, in the groups of an executor.
+///
+///     GroupExecutor executor({.defaults = {.max_concurrency = 4}, .global_max_in_flight = 4});
+///     PluginRegistry plugins;
+///     plugins.add("greet", [](StepContext& step) { … return PluginResult::success({{"greeted", true}}); });
+///     ChainEngine engine(*store, executor, plugins, {.node = "a"});
+///     engine.start().await();
+///     engine.submit({.group = "tenant", .callbacks = {{.plugin = "greet"}}}).await();
+///
+/// A task that was acknowledged is not lost, whatever dies. Each of its steps runs at least once and has exactly one
+/// accepted checkpoint; no claim taken after that repeats it. See docs/concepts/chains.md.
+///
+/// It uses the executor for its tasks' groups, and nobody else should. Store, executor and plugins must outlive it; its
+/// destructor asks what runs to stop, waits for it, and gives it back.
+///
+/// Thread-safety: thread-safe. Handles are those of promises: a task that awaits one keeps its permits.
+/// Example: examples/11_durable_chains.cc
+class ChainEngine {
+ public:
+  ChainEngine(TaskStore& store, Executor& executor, const PluginRegistry& plugins, ChainOptions options = {});
+  ~ChainEngine();
+  ChainEngine(const ChainEngine&) = delete;
+  ChainEngine& operator=(const ChainEngine&) = delete;
+
+  /// Joins, takes over what was left unfinished, and begins to run. Fails as the store does.
+  TaskHandle<void> start();
+  /// Runs nothing new and waits for what runs; after `grace` that is asked to stop, and goes on elsewhere or later from
+  /// its last checkpoint. Done when nothing of it runs here any more. Submits are still taken.
+  TaskHandle<void> drain(Duration grace);
+
+  /// Durable when it succeeds. An unknown plugin, bad parameters or a bad request: kInvalid.
+  TaskHandle<Submitted> submit(NewTask task);
+  TaskHandle<std::vector<Result<Submitted>>> submit_all(std::vector<NewTask> tasks);
+  /// Waiting: at once. Running, here or on another node: its step is asked to stop.
+  TaskHandle<Written> cancel(std::string task_id, std::string reason);
+  /// An ended task once more, from the step it stopped at or an earlier one.
+  TaskHandle<ChainTask> replay(ReplayRequest request);
+  /// On every node, and after a restart too. What runs goes on; deadlines wait.
+  TaskHandle<void> pause_group(std::string group);
+  TaskHandle<void> resume_group(std::string group);
+
+  [[nodiscard]] ChainStats stats() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace cohort

@@ -1,0 +1,172 @@
+#pragma once
+
+#include <cstdint>
+#include <iosfwd>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cohort/base/clock.h"
+#include "cohort/base/result.h"
+#include "cohort/base/wall_clock.h"
+#include "cohort/task/submit_options.h"
+
+namespace cohort {
+
+/// Where a durable task is.
+///
+///     pending -> ready -> processing -> completed | failed | cancelled | expired | poison
+///        |         ^          |
+///        |         '----------'  retried later, given back, or taken over from a node that died
+///        '-> waits for the message that readies it
+enum class ChainState : std::uint8_t {
+  kPending,     ///< There, but waits for its message.
+  kReady,       ///< Waits to be claimed; perhaps not before a time.
+  kProcessing,  ///< Claimed by a node, which runs its steps.
+  kCompleted,   ///< Every step has its checkpoint.
+  kFailed,      ///< A step failed for good. Has a dead letter.
+  kCancelled,   ///< Somebody asked for it.
+  kExpired,     ///< Its deadline passed before it could go on. Has a dead letter.
+  kPoison,      ///< One of its steps takes nodes down. Has a dead letter.
+};
+inline constexpr std::size_t kChainStates = 8;
+
+[[nodiscard]] std::string_view to_string(ChainState state);
+[[nodiscard]] std::optional<ChainState> chain_state_of(std::string_view name);
+/// It stays as it is unless somebody replays it.
+[[nodiscard]] constexpr bool is_final(ChainState state) { return state >= ChainState::kCompleted; }
+[[nodiscard]] constexpr bool has_dead_letter(ChainState state) {
+  return state == ChainState::kFailed || state == ChainState::kExpired || state == ChainState::kPoison;
+}
+std::ostream& operator<<(std::ostream& out, ChainState state);
+
+/// How often and when a step is tried again: backoff x multiplier^n, at most max_backoff, each shortened at random by
+/// up to the jitter.
+struct RetryPolicy {
+  std::uint32_t max_retries = 3;  ///< After the first attempt.
+  Duration backoff = std::chrono::seconds(1);
+  double multiplier = 2.0;
+  Duration max_backoff = std::chrono::minutes(1);
+  double jitter = 0.2;
+
+  friend bool operator==(const RetryPolicy&, const RetryPolicy&) = default;
+};
+
+/// One step of a chain: a plugin and what it is to do.
+struct Callback {
+  std::string plugin;
+  std::string parameters = "{}";          ///< A JSON object.
+  std::optional<Duration> timeout = {};   ///< Of one attempt; nothing: the runner's default.
+  std::optional<RetryPolicy> retry = {};  ///< Nothing: the runner's default.
+
+  friend bool operator==(const Callback&, const Callback&) = default;
+};
+
+/// What a submitter asks for.
+struct NewTask {
+  static constexpr std::size_t kMaxIdBytes = 128;
+  static constexpr std::size_t kMaxPayloadBytes = 1 << 20;
+  static constexpr std::size_t kMaxContextBytes = 256 << 10;
+  static constexpr std::size_t kMaxCallbacks = 100;
+  static constexpr std::size_t kMaxTags = 32;
+
+  std::string id = {};     ///< Empty: one is made.
+  std::string group = {};  ///< The tenant.
+  std::string session = {};
+  std::string file = {};       ///< What every step works on: "file:…", "https:…"; empty: none.
+  std::string payload = "{}";  ///< JSON for the steps.
+  std::vector<Callback> callbacks = {};
+  Duration deadline = std::chrono::hours(1);  ///< From its start time: after it nothing of it is started any more.
+  Priority priority = Priority::kNormal;
+  std::vector<std::string> tags = {};
+  std::optional<WallTime> start_at = {};  ///< Not before.
+  /// Another submit of this tenant with the same key and the same request gives this task back.
+  std::string idempotency_key = {};
+  bool pending = false;  ///< Wait for a message that names it.
+
+  friend bool operator==(const NewTask&, const NewTask&) = default;
+};
+
+/// kInvalid with the field, when something is missing or too big. What needs JSON or the plugins is not looked at.
+[[nodiscard]] Result<void> check(const NewTask& task);
+/// The same for the same request, whatever its id and key.
+[[nodiscard]] std::string request_hash(const NewTask& task);
+
+/// A durable task as its row has it.
+struct ChainTask {
+  NewTask request;
+
+  ChainState state = ChainState::kReady;
+  std::uint64_t sequence = 0;  ///< The order of arrival; within a priority the lower goes first.
+  WallTime created_at{};
+  WallTime deadline_at{};                   ///< Without what pauses add.
+  std::optional<WallTime> due_at = {};      ///< Not before: start time or next attempt.
+  std::optional<WallTime> started_at = {};  ///< The first claim.
+  std::optional<WallTime> ended_at = {};
+
+  std::uint32_t step = 0;      ///< current_callback_index: the first without a checkpoint.
+  std::uint32_t attempt = 0;   ///< Attempts of that step that have begun.
+  std::uint32_t failures = 0;  ///< Those of them that failed in a way that may pass.
+  bool attempt_open = false;   ///< One has begun and, as far as is known, not ended.
+  bool alone = false;          ///< While nothing else ran on its node.
+  /// The boots that died, or may have died, while they ran this step; "overrun" for a body that did not end in time.
+  std::vector<std::string> crashes = {};
+  bool suspect = false;        ///< Must run alone from the first attempt: a poison task that was replayed.
+  Duration ran{};              ///< Over all runs of it.
+  std::string context = "{}";  ///< What the steps have put out, merged.
+  double progress = 0;         ///< Of the current step, 0..1, as it says.
+  std::string progress_note = {};
+  std::vector<std::string> log = {};  ///< The last lines that steps have logged.
+  std::string error = {};             ///< The last one.
+
+  std::string owner = {};                   ///< The boot that has claimed it; or keeps it, while ready.
+  std::uint64_t epoch = 0;                  ///< Of its last claim. Every claim has a higher one.
+  std::uint64_t writes = 0;                 ///< Of that claim, applied so far.
+  std::string claim_id = {};                ///< The request that claimed it.
+  std::optional<WallTime> kept_until = {};  ///< While ready: until then only its owner may claim it.
+  bool cancel_requested = false;
+  std::string message_id = {};  ///< The message that made it ready.
+  Duration held_before{};       ///< What pauses had added up to when it was made: only what came later extends it.
+
+  [[nodiscard]] const std::string& id() const { return request.id; }
+  /// Its current step, or null after the last.
+  [[nodiscard]] const Callback* callback() const {
+    return step < request.callbacks.size() ? &request.callbacks[step] : nullptr;
+  }
+};
+
+inline constexpr std::size_t kMaxLogLines = 100;
+inline constexpr std::size_t kMaxLogLineBytes = 1000;
+
+/// What is kept of a task that ended badly, for a person to look at and to replay.
+struct DeadLetter {
+  std::string task_id = {};
+  std::string group = {};
+  std::string message_id = {};  ///< Of the message that brought it, if one did.
+  ChainState state = ChainState::kFailed;
+  std::string reason = {};
+  std::string callback = {};  ///< The step that failed.
+  std::uint32_t step = 0;
+  std::uint32_t attempts = 0;
+  WallTime failed_at{};
+  std::string node = {};      ///< Who ran it.
+  std::string original = {};  ///< The message, where there is no task: malformed, over-long or expired on arrival.
+
+  friend bool operator==(const DeadLetter&, const DeadLetter&) = default;
+};
+
+/// Something that happened to a task, as told to the outside, in order, at least once.
+struct ChainEvent {
+  std::uint64_t sequence = 0;
+  WallTime at{};
+  std::string kind;  ///< "completed", "failed", …; also "submitted", "step_completed", "replayed", "taken_over".
+  std::string task_id;
+  std::string group;
+  std::uint32_t step = 0;
+  std::string detail = {};
+
+  friend bool operator==(const ChainEvent&, const ChainEvent&) = default;
+};
+
+}  // namespace cohort

@@ -1,0 +1,215 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "cohort/base/completion.h"
+#include "cohort/base/result.h"
+#include "cohort/base/wall_clock.h"
+#include "cohort/store/chain_task.h"
+
+namespace cohort {
+
+struct Submitted {
+  std::string task_id;
+  ChainState state = ChainState::kReady;
+  bool existed = false;  ///< Its idempotency key was there already, with the same request.
+};
+
+/// A message that carries a whole task, or the id of a row that is there.
+struct TakenIn {
+  std::string message_id;
+  std::string task_id = {};  ///< Of the row; empty when `task` is given.
+  std::optional<NewTask> task = {};
+  std::optional<WallTime> deadline = {};   ///< After it the message has no effect but a dead letter.
+  std::optional<DeadLetter> refused = {};  ///< It cannot be understood: this is what is kept of it.
+};
+
+enum class IntakeOutcome : std::uint8_t {
+  kCreated,     ///< A new row.
+  kReadied,     ///< The pending row is ready.
+  kDuplicate,   ///< Applied before.
+  kNotCurrent,  ///< The row has another message, or is past waiting for one.
+  kExpired,     ///< A dead letter.
+  kUnknown,     ///< No such row: a dead letter.
+  kRefused,     ///< A dead letter.
+};
+
+/// Asks for the next task of a group. The answer to a repeated request (same id) is the same, so an answer that was
+/// lost can be asked for again.
+struct ClaimRequest {
+  std::string id;
+  std::string boot;
+  std::string group;
+  std::vector<std::string> without_plugins = {};  ///< Not those whose current step is one of these.
+  bool begin = true;  ///< Record the first attempt with the claim, unless the task is a suspect.
+};
+
+struct ClaimAnswer {
+  std::optional<ChainTask> task = {};
+  bool suspect = false;                  ///< It must run alone.
+  bool more = false;                     ///< The group has another that could be claimed now.
+  std::optional<Duration> next_in = {};  ///< If not: when the earliest of those that wait for a time is due.
+};
+
+/// The right to write to a task: whoever claims it next has a higher epoch, and the holder of this one gets kStale.
+struct Claim {
+  std::string task_id;
+  std::string boot;
+  std::uint64_t epoch = 0;
+};
+
+// What a runner writes. Each is one transaction, and compares the claim.
+
+/// An attempt of the current step begins.
+struct AttemptBegun {
+  bool alone = false;
+};
+/// It did not succeed, and the task is not at its end.
+struct AttemptEnded {
+  std::string error = {};
+  Duration ran{};
+  bool failed = true;      ///< False: it was interrupted, and does not count as a failure.
+  bool overran = false;    ///< Its body did not end in time: counts like a crash.
+  bool give_back = false;  ///< The claim ends with it; else the runner goes on with it.
+  Duration delay{};        ///< Given back: not before.
+  Duration keep{};         ///< Given back: for so long only this boot may claim it.
+};
+/// The current step is done. The last one completes the task.
+struct Checkpoint {
+  std::uint32_t step = 0;
+  std::string context = "{}";
+  Duration ran{};
+  std::string skipped = {};  ///< Why, if it was.
+  bool begin_next = false;   ///< The first attempt of the next step begins with it.
+};
+/// The task ends as failed.
+struct ChainFailed {
+  std::string reason;
+  Duration ran{};
+  bool overran = false;
+};
+/// What the step says of itself. May be repeated and may be lost.
+struct StepReport {
+  double progress = 0;
+  std::string note = {};
+  std::vector<std::string> log = {};
+};
+using RunnerWrite = std::variant<AttemptBegun, AttemptEnded, Checkpoint, ChainFailed, StepReport>;
+
+struct Written {
+  ChainState state = ChainState::kProcessing;  ///< Cancelled, if somebody asked for that.
+  bool cancel_requested = false;
+};
+
+struct NodeLease {
+  std::string node;
+  std::string boot;
+  std::string address = {};
+};
+
+struct TaskFilter {
+  std::string group = {};  ///< Empty: any.
+  std::optional<ChainState> state = {};
+  std::string tag = {};
+  std::uint64_t before = 0;  ///< Of a task's sequence: those that came earlier. 0: from the newest.
+  std::uint32_t limit = 100;
+};
+
+struct ReplayRequest {
+  std::string task_id;
+  std::optional<std::uint32_t> from_step = {};  ///< At most the one it stopped at, which is the default.
+  Duration deadline = std::chrono::hours(1);    ///< From now.
+  std::string message_id = {};
+};
+
+/// Something that every node is to do: "pause_group", "resume_group", "resize_group", "cancel", …
+struct Command {
+  std::uint64_t sequence = 0;
+  WallTime at{};
+  std::string kind;
+  std::string target;
+  std::string arguments = {};
+  std::string actor = {};
+};
+
+/// A group that has something to do.
+struct GroupWork {
+  std::string group;
+  std::optional<Duration> next_in = {};  ///< Nothing: now.
+};
+
+struct StoreStats {
+  std::uint64_t tasks[kChainStates] = {};
+  std::uint64_t dead_letters = 0;
+  std::uint64_t events = 0;
+};
+
+/// Where durable tasks live. This is a port: SqliteStore, MemoryStore (testing/) and others implement it, and
+/// tests/contract says what all of them promise.
+///
+/// A call takes effect as a whole or not at all, and before its completion says so it is durable. kUnavailable: it is
+/// not known whether it took effect; everything but report-like writes can be repeated safely (submit: with an id or an
+/// idempotency key). Times are the store's own clock: nodes give durations.
+///
+/// Thread-safety: thread-safe.
+class TaskStore {
+ public:
+  virtual ~TaskStore() = default;
+
+  // --- tasks come in
+  /// Each for itself: one that is refused (kInvalid; kConflict: its key belongs to another request; kExists: its id to
+  /// another task) leaves the others alone.
+  virtual void submit(std::vector<NewTask> tasks, Completion<std::vector<Result<Submitted>>> done) = 0;
+  virtual void take_in(std::vector<TakenIn> messages, Completion<std::vector<IntakeOutcome>> done) = 0;
+
+  // --- nodes and their claims
+  /// Begins a lease under a boot that was never used before.
+  virtual void join(NodeLease node, Duration lease, Completion<void> done) = 0;
+  /// kStale: it ran out.
+  virtual void renew(std::string boot, Duration lease, Completion<void> done) = 0;
+  /// Gives the lease up. What the boot has claimed is free.
+  virtual void leave(std::string boot, Completion<void> done) = 0;
+  /// Frees what boots have claimed whose lease has run out; or, `all_others`, every boot but this one, by whoever has
+  /// other proof that they are dead. Gives the groups in which something became ready.
+  virtual void take_over(std::string boot, bool all_others, Completion<std::vector<std::string>> done) = 0;
+  virtual void claim(ClaimRequest request, Completion<ClaimAnswer> done) = 0;
+  /// `number` counts the writes of a claim from 1; a repeated one is answered as the first time. A StepReport has 0.
+  virtual void write(Claim claim, std::uint64_t number, RunnerWrite write, Completion<Written> done) = 0;
+  /// The groups with ready tasks.
+  virtual void groups_with_work(Completion<std::vector<GroupWork>> done) = 0;
+
+  // --- control
+  /// Waiting: cancelled at once. Processing: cancelled by its runner, as the answer's state says. Ended: kConflict.
+  virtual void cancel(std::string task_id, std::string reason, Completion<Written> done) = 0;
+  /// An ended task is ready again, under its id, with a new deadline and no counters; completed ones only from a step
+  /// that is named. Its dead letter is gone.
+  virtual void replay(ReplayRequest request, Completion<ChainTask> done) = 0;
+  /// While a group is paused nothing of it is claimed, and its deadlines wait with it.
+  virtual void pause_group(std::string group, bool paused, Completion<void> done) = 0;
+  virtual void command(Command command, Completion<std::uint64_t> done) = 0;
+  virtual void commands(std::uint64_t after, std::uint32_t limit, Completion<std::vector<Command>> done) = 0;
+
+  // --- to look at
+  virtual void get(std::string task_id, Completion<ChainTask> done) = 0;
+  /// The newest first; without payloads and contexts.
+  virtual void list(TaskFilter filter, Completion<std::vector<ChainTask>> done) = 0;
+  virtual void dead_letters(std::string after_task, std::uint32_t limit, Completion<std::vector<DeadLetter>> done) = 0;
+  virtual void discard_dead_letter(std::string task_id, Completion<void> done) = 0;
+  virtual void events(std::uint64_t after, std::uint32_t limit, Completion<std::vector<ChainEvent>> done) = 0;
+  virtual void paused_groups(Completion<std::vector<std::string>> done) = 0;
+  virtual void stats(Completion<StoreStats> done) = 0;
+
+  // --- to keep
+  /// A number under a name, such as how far a reader of events has come.
+  virtual void set_cursor(std::string name, std::uint64_t value, Completion<void> done) = 0;
+  virtual void cursor(std::string name, Completion<std::uint64_t> done) = 0;
+  /// Forgets at most `limit` tasks that ended longer ago than that, with their dead letters, and as many events and
+  /// commands of that age. Gives how many tasks.
+  virtual void remove_ended(Duration older_than, std::uint32_t limit, Completion<std::uint64_t> done) = 0;
+};
+
+}  // namespace cohort

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cohort/base/mutex.h"
+#include "cohort/base/wall_clock.h"
+#include "cohort/store/task_store.h"
+
+namespace cohort {
+
+/// A TaskStore that lives as long as the object: for tests and simulations. It keeps what every store promises, but
+/// nothing outlives the process. Completions run inside the call.
+///
+/// Thread-safety: thread-safe.
+class MemoryStore final : public TaskStore {
+ public:
+  /// Bugs for tests to find.
+  struct PlantedBugs {
+    bool accepts_stale_epochs = false;
+    bool blames_neighbours = false;  ///< Whoever ran when a suspect took its node down is poison with it.
+  };
+
+  explicit MemoryStore(WallClock& clock) : MemoryStore(clock, PlantedBugs()) {}
+  MemoryStore(WallClock& clock, PlantedBugs bugs) : clock_(clock), bugs_(bugs) {}
+
+  void submit(std::vector<NewTask> tasks, Completion<std::vector<Result<Submitted>>> done) override;
+  void take_in(std::vector<TakenIn> messages, Completion<std::vector<IntakeOutcome>> done) override;
+  void join(NodeLease node, Duration lease, Completion<void> done) override;
+  void renew(std::string boot, Duration lease, Completion<void> done) override;
+  void leave(std::string boot, Completion<void> done) override;
+  void take_over(std::string boot, bool all_others, Completion<std::vector<std::string>> done) override;
+  void claim(ClaimRequest request, Completion<ClaimAnswer> done) override;
+  void write(Claim claim, std::uint64_t number, RunnerWrite write, Completion<Written> done) override;
+  void groups_with_work(Completion<std::vector<GroupWork>> done) override;
+  void cancel(std::string task_id, std::string reason, Completion<Written> done) override;
+  void replay(ReplayRequest request, Completion<ChainTask> done) override;
+  void pause_group(std::string group, bool paused, Completion<void> done) override;
+  void command(Command command, Completion<std::uint64_t> done) override;
+  void commands(std::uint64_t after, std::uint32_t limit, Completion<std::vector<Command>> done) override;
+  void get(std::string task_id, Completion<ChainTask> done) override;
+  void list(TaskFilter filter, Completion<std::vector<ChainTask>> done) override;
+  void dead_letters(std::string after_task, std::uint32_t limit, Completion<std::vector<DeadLetter>> done) override;
+  void discard_dead_letter(std::string task_id, Completion<void> done) override;
+  void events(std::uint64_t after, std::uint32_t limit, Completion<std::vector<ChainEvent>> done) override;
+  void paused_groups(Completion<std::vector<std::string>> done) override;
+  void stats(Completion<StoreStats> done) override;
+  void set_cursor(std::string name, std::uint64_t value, Completion<void> done) override;
+  void cursor(std::string name, Completion<std::uint64_t> done) override;
+  void remove_ended(Duration older_than, std::uint32_t limit, Completion<std::uint64_t> done) override;
+
+  /// Every row, for checks.
+  [[nodiscard]] std::vector<ChainTask> all() const;
+
+ private:
+  struct Boot {
+    NodeLease node;
+    WallTime lease_until{};
+    bool dead = false;       // Taken over from, or left.
+    bool came_back = false;  // And then heard of again.
+  };
+  struct Group {
+    std::set<std::pair<std::pair<Priority, std::uint64_t>, std::string>> ready;  // Ids, in their order.
+    std::optional<WallTime> paused_since;
+    Duration paused_total{};
+  };
+  struct Effected;
+
+  Result<Submitted> submit_one(NewTask request, WallTime now) COHORT_REQUIRES(mutex_);
+  IntakeOutcome take_in_one(TakenIn& message, WallTime now) COHORT_REQUIRES(mutex_);
+  ClaimAnswer claim_one(const ClaimRequest& request, WallTime now) COHORT_REQUIRES(mutex_);
+  void free_claims_of(const std::string& boot, bool left, WallTime now, std::set<std::string>& groups)
+      COHORT_REQUIRES(mutex_);
+  void note_sign_of_life(const std::string& boot) COHORT_REQUIRES(mutex_);
+  [[nodiscard]] Duration held(const std::string& group, WallTime now) COHORT_REQUIRES(mutex_);
+  template <class Change>
+  auto change(ChainTask& task, Change&& change) COHORT_REQUIRES(mutex_);
+  void keep(const ChainTask& task) COHORT_REQUIRES(mutex_);
+  [[nodiscard]] ChainTask* find(const std::string& id) COHORT_REQUIRES(mutex_);
+
+  WallClock& clock_;
+  const PlantedBugs bugs_;
+  mutable Mutex mutex_;
+  std::map<std::string, ChainTask> tasks_ COHORT_GUARDED_BY(mutex_);
+  std::map<std::string, Group> groups_ COHORT_GUARDED_BY(mutex_);
+  std::map<std::pair<std::string, std::string>, std::string> keys_ COHORT_GUARDED_BY(mutex_);
+  std::map<std::string, Boot> boots_ COHORT_GUARDED_BY(mutex_);
+  std::map<std::string, DeadLetter> letters_ COHORT_GUARDED_BY(mutex_);
+  std::set<std::string> refused_messages_ COHORT_GUARDED_BY(mutex_);
+  std::vector<ChainEvent> events_ COHORT_GUARDED_BY(mutex_);
+  std::vector<Command> commands_ COHORT_GUARDED_BY(mutex_);
+  std::map<std::string, std::uint64_t> cursors_ COHORT_GUARDED_BY(mutex_);
+  std::uint64_t sequence_ COHORT_GUARDED_BY(mutex_) = 0;
+  std::uint64_t event_sequence_ COHORT_GUARDED_BY(mutex_) = 0;
+  Duration held_ COHORT_GUARDED_BY(mutex_){};
+};
+
+}  // namespace cohort

@@ -1,0 +1,132 @@
+#include "backend/sqlite/schema.h"
+
+#include <array>
+
+namespace cohort::sqlite {
+
+namespace {
+
+constexpr int kApplicationId = 0x436f6874;  // "Coht"
+
+// One entry per version; the first makes version 1. Never changed once released: a change is a new entry.
+//
+// Times are microseconds since 1970, durations nanoseconds. A ready task that must wait (start time, next attempt, kept
+// by its node) has due_at, and is not in the index by which tasks are claimed until its time has come.
+constexpr std::array kMigrations = {R"sql(
+CREATE TABLE tasks (
+  seq INTEGER PRIMARY KEY,
+  id TEXT NOT NULL UNIQUE,
+  grp TEXT NOT NULL,
+  state INTEGER NOT NULL,
+  priority INTEGER NOT NULL,
+  plugin TEXT NOT NULL,
+  due_at INTEGER,
+  kept_until INTEGER,
+  owner TEXT,
+  epoch INTEGER NOT NULL,
+  writes INTEGER NOT NULL,
+  claim_id TEXT NOT NULL,
+  step INTEGER NOT NULL,
+  attempt INTEGER NOT NULL,
+  failures INTEGER NOT NULL,
+  attempt_open INTEGER NOT NULL,
+  alone INTEGER NOT NULL,
+  crashes TEXT NOT NULL,
+  suspect INTEGER NOT NULL,
+  ran INTEGER NOT NULL,
+  created_at INTEGER NOT NULL,
+  deadline_at INTEGER NOT NULL,
+  started_at INTEGER,
+  ended_at INTEGER,
+  held_before INTEGER NOT NULL,
+  cancel_requested INTEGER NOT NULL,
+  message_id TEXT NOT NULL,
+  progress REAL NOT NULL,
+  progress_note TEXT NOT NULL,
+  error TEXT NOT NULL,
+  tags TEXT NOT NULL,
+  idempotency_key TEXT,
+  request_hash TEXT NOT NULL
+);
+CREATE INDEX tasks_ready ON tasks (grp, priority, seq) WHERE state = 1 AND due_at IS NULL;
+CREATE INDEX tasks_due ON tasks (grp, due_at) WHERE state = 1 AND due_at IS NOT NULL;
+CREATE INDEX tasks_owned ON tasks (owner) WHERE owner IS NOT NULL AND state IN (1, 2);
+CREATE INDEX tasks_ended ON tasks (ended_at) WHERE ended_at IS NOT NULL;
+CREATE UNIQUE INDEX tasks_key ON tasks (grp, idempotency_key) WHERE idempotency_key IS NOT NULL;
+CREATE TABLE bodies (
+  seq INTEGER PRIMARY KEY,
+  request TEXT NOT NULL,
+  payload TEXT NOT NULL,
+  context TEXT NOT NULL,
+  log TEXT NOT NULL
+);
+CREATE TABLE dead_letters (
+  task_id TEXT PRIMARY KEY,
+  grp TEXT NOT NULL,
+  message_id TEXT NOT NULL,
+  state INTEGER NOT NULL,
+  reason TEXT NOT NULL,
+  callback TEXT NOT NULL,
+  step INTEGER NOT NULL,
+  attempts INTEGER NOT NULL,
+  failed_at INTEGER NOT NULL,
+  node TEXT NOT NULL,
+  original TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE refused_messages (message_id TEXT PRIMARY KEY, at INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE events (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT,
+  at INTEGER NOT NULL,
+  kind TEXT NOT NULL,
+  task_id TEXT NOT NULL,
+  grp TEXT NOT NULL,
+  step INTEGER NOT NULL,
+  detail TEXT NOT NULL
+);
+CREATE TABLE commands (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT,
+  at INTEGER NOT NULL,
+  kind TEXT NOT NULL,
+  target TEXT NOT NULL,
+  arguments TEXT NOT NULL,
+  actor TEXT NOT NULL
+);
+CREATE TABLE groups (grp TEXT PRIMARY KEY, paused_since INTEGER, paused_total INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE boots (
+  boot TEXT PRIMARY KEY,
+  node TEXT NOT NULL,
+  address TEXT NOT NULL,
+  lease_until INTEGER NOT NULL,
+  dead INTEGER NOT NULL,
+  came_back INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE numbers (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+)sql"};
+
+}  // namespace
+
+int schema_version() { return static_cast<int>(kMigrations.size()); }
+
+Result<void> migrate(Database& database, const std::string& file) {
+  const auto version = static_cast<int>(database.value("PRAGMA user_version"));
+  const auto application = static_cast<int>(database.value("PRAGMA application_id"));
+  const bool is_empty = database.value("SELECT count(*) FROM sqlite_schema") == 0;
+  if (!is_empty && application != kApplicationId) {
+    return Error{ErrorCode::kInvalid, "'" + file + "' is a database of another program"};
+  }
+  if (version > schema_version()) {
+    return Error{ErrorCode::kInvalid, "'" + file + "' was made by a newer version of Cohort (schema " +
+                                          std::to_string(version) + ", this one knows " +
+                                          std::to_string(schema_version()) + "); use that one"};
+  }
+  for (int next = version; next < schema_version(); ++next) {
+    database.execute("BEGIN IMMEDIATE");
+    database.execute(kMigrations[static_cast<std::size_t>(next)]);
+    database.execute("PRAGMA application_id = " + std::to_string(kApplicationId));
+    database.execute("PRAGMA user_version = " + std::to_string(next + 1));
+    database.execute("COMMIT");
+  }
+  return {};
+}
+
+}  // namespace cohort::sqlite

@@ -1,0 +1,204 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "chain/alarms.h"
+#include "chain/alone_gate.h"
+#include "chain/feeder.h"
+#include "chain/run.h"
+#include "cohort/base/failpoint.h"
+#include "cohort/base/log.h"
+#include "cohort/base/wall_clock.h"
+#include "cohort/chain/chain_engine.h"
+#include "cohort/task/promise.h"
+#include "cohort/task/sleep.h"
+
+namespace cohort {
+
+/// Bugs for tests to find; production has none.
+struct NoChainFaults {
+  static constexpr bool kForgetReadyRow = false;
+  static constexpr bool kCheckpointBeforeStep = false;
+  static constexpr bool kBlameNeighbour = false;
+};
+
+/// The engine behind ChainEngine.
+///
+/// Who does what: a ticket is a coroutine in the executor. It claims a task, runs its steps and writes what became of
+/// them (chain_runner.h). Everything else happens in completions of the store and in a tick once a second: renewing the
+/// lease, looking for what nobody told of, failing what overran. The lock guards which runs there are and which boot
+/// this is; nothing is called under it.
+///
+/// Everything that may come back later (tickets, completions, alarms) holds a reference, so the object lives as long as
+/// anything of it is under way; `close` waits for the tickets, which are what uses plugins.
+template <class Faults>
+class ChainCore : public std::enable_shared_from_this<ChainCore<Faults>> {
+ public:
+  ChainCore(TaskStore& store, Executor& executor, const PluginRegistry& plugins, ChainOptions options)
+      : store_(store),
+        executor_(executor),
+        plugins_(plugins),
+        options_(std::move(options)),
+        lease_clock_(options_.lease_clock != nullptr ? *options_.lease_clock : boottime_clock()),
+        gate_(executor),
+        feeder_([this](const std::string& group) { return put_ticket(group); }),
+        random_(options_.seed != 0 ? options_.seed : seed_from_the_system()) {}
+
+  TaskHandle<void> start();
+  TaskHandle<void> drain(Duration grace);
+  void close();
+
+  TaskHandle<std::vector<Result<Submitted>>> submit_all(std::vector<NewTask> tasks);
+  TaskHandle<Submitted> submit(NewTask task);
+  TaskHandle<Written> cancel(std::string task_id, std::string reason);
+  TaskHandle<ChainTask> replay(ReplayRequest request);
+  TaskHandle<void> set_paused(std::string group, bool paused);
+  [[nodiscard]] ChainStats stats() const;
+  /// Somebody else has made a task of this group ready.
+  void wake(const std::string& group) { feeder_.wake(group); }
+
+ private:
+  using Self = std::shared_ptr<ChainCore>;
+  using RunRef = std::shared_ptr<Run>;
+  static constexpr Duration kTick = std::chrono::seconds(1);
+  static constexpr Duration kFirstWait = std::chrono::milliseconds(20);
+  static constexpr Duration kLongestWait = std::chrono::seconds(1);
+
+  enum class Life { kNew, kJoining, kRunning, kDraining, kClosed };
+
+  // --- chain_node.h: the node's life
+  void join(Completion<void> done);
+  void begin(const std::string& boot, Completion<void> done);
+  [[nodiscard]] bool is_first_boot() const {
+    MutexLock lock(mutex_);
+    return life_ == Life::kJoining;
+  }
+  void tick();
+  void renew();
+  void lose_lease(const char* why);
+  void look_for_work();
+  void follow_commands();
+  void apply(const Command& command);
+  void forget_old_tasks();
+  void drop_kept(Time now);
+  void finish_draining();
+
+  // --- chain_runner.h: tickets
+  TaskHandle<void> put_ticket(const std::string& group);
+  Task<> ticket(Self self, std::string group, std::stop_token stop);
+  Task<> run(RunRef run);
+  Task<bool> begin_attempt(RunRef run);
+  Task<PluginResult> attempt(RunRef run);
+  Task<bool> after_success(RunRef run, PluginResult result);
+  Task<bool> after_retry(RunRef run, PluginResult result);
+  Task<bool> fail(RunRef run, std::string reason);
+  Task<bool> give_back(RunRef run);
+  Task<Result<Written>> write(RunRef run, RunnerWrite what);
+  Result<std::string> merged_context(const ChainTask& task, const PluginResult& result) const;
+  std::optional<Duration> delay_of_retry(const Run& run, std::optional<Duration> after);
+  [[nodiscard]] bool may_keep(Duration delay) const;
+  void after_overrun(const RunRef& run);
+  void fail_overrunning(const RunRef& run);
+  void write_until_known(RunRef run, std::uint64_t number, RunnerWrite what, Duration wait, Completion<Written> done);
+  void claim_until_known(ClaimRequest request, Duration wait, Completion<ClaimAnswer> done);
+  void send_report(Run& run);
+  void leave_gate(Run& run);
+  void end_run(const RunRef& run);
+  [[nodiscard]] RetryPolicy policy_of(const ChainTask& task) const {
+    return task.callback()->retry.value_or(options_.retry);
+  }
+
+  // --- small things
+  [[nodiscard]] bool may_claim() const {
+    MutexLock lock(mutex_);
+    return life_ == Life::kRunning && has_lease_;
+  }
+  /// It is not known whether the call took effect, and the boot that made it still has its lease.
+  [[nodiscard]] bool is_worth_repeating(const Error& error, const std::string& boot) const {
+    if (error.code != ErrorCode::kUnavailable && error.code != ErrorCode::kRejected) return false;
+    MutexLock lock(mutex_);
+    return has_lease_ && boot == boot_;
+  }
+  void repeat(Duration wait, Function<void()> call) {
+    const Time due = now() + wait;
+    executor_.call_at(due, std::move(call));
+  }
+  void count(std::uint64_t ChainStats::*what) {
+    MutexLock lock(mutex_);
+    ++(counted_.*what);
+  }
+  [[nodiscard]] Time now() const { return executor_.clock().now(); }
+  [[nodiscard]] Life life() const {
+    MutexLock lock(mutex_);
+    return life_;
+  }
+  [[nodiscard]] bool is_running() const { return life() == Life::kRunning; }
+  [[nodiscard]] std::string boot() const {
+    MutexLock lock(mutex_);
+    return boot_;
+  }
+  [[nodiscard]] std::string make_id() {
+    static constexpr char kDigits[] = "0123456789abcdef";
+    std::string id;
+    MutexLock lock(mutex_);
+    for (const std::uint64_t half : {random_.next(), random_.next()}) {
+      for (int shift = 60; shift >= 0; shift -= 4) id += kDigits[(half >> shift) & 15U];
+    }
+    return id;
+  }
+  static std::uint64_t seed_from_the_system();
+  /// A call to the store as a handle.
+  template <class T, class Call>
+  TaskHandle<T> as_handle(const char* name, Call&& call) {
+    Promise<T> promise(name, {}, executor_.clock());
+    TaskHandle<T> handle = promise.handle();
+    call(
+        Completion<T>([promise = std::move(promise)](Result<T> result) mutable { promise.settle(std::move(result)); }));
+    return handle;
+  }
+  [[nodiscard]] Result<void> check_plugins(const NewTask& task) const;
+
+  TaskStore& store_;
+  Executor& executor_;
+  const PluginRegistry& plugins_;
+  const ChainOptions options_;
+  Clock& lease_clock_;
+  AloneGate gate_;
+  BasicFeeder<Faults> feeder_;
+  std::shared_ptr<Alarms> alarms_;
+
+  mutable Mutex mutex_;
+  Random random_ COHORT_GUARDED_BY(mutex_);
+  Life life_ COHORT_GUARDED_BY(mutex_) = Life::kNew;
+  std::string boot_ COHORT_GUARDED_BY(mutex_);
+  bool has_lease_ COHORT_GUARDED_BY(mutex_) = false;
+  Time renewed_ COHORT_GUARDED_BY(mutex_){};  // By the lease's clock: when the last good renewal was sent.
+  bool renewing_ COHORT_GUARDED_BY(mutex_) = false;
+  Time looked_ COHORT_GUARDED_BY(mutex_){};
+  Time cleaned_ COHORT_GUARDED_BY(mutex_){};
+  std::uint64_t commands_seen_ COHORT_GUARDED_BY(mutex_) = 0;
+  std::unordered_map<std::string, RunRef> runs_ COHORT_GUARDED_BY(mutex_);
+  struct Kept {
+    LocalFile file;
+    Time until{};
+  };
+  std::unordered_map<std::string, Kept> kept_ COHORT_GUARDED_BY(mutex_);
+  std::map<std::string, std::multiset<std::string>> paused_plugins_ COHORT_GUARDED_BY(mutex_);  // By group.
+  std::uint32_t tickets_ COHORT_GUARDED_BY(mutex_) = 0;  // That have started and not ended.
+  std::vector<Promise<void>> drained_ COHORT_GUARDED_BY(mutex_);
+  ChainStats counted_ COHORT_GUARDED_BY(mutex_);
+};
+
+}  // namespace cohort
+
+#include "chain/chain_node.h"    // IWYU pragma: export
+#include "chain/chain_runner.h"  // IWYU pragma: export

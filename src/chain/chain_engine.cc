@@ -1,0 +1,45 @@
+#include "cohort/chain/chain_engine.h"
+
+#include <random>
+#include <utility>
+
+#include "chain/chain_core.h"
+
+namespace cohort {
+
+template <class Faults>
+std::uint64_t ChainCore<Faults>::seed_from_the_system() {
+  std::random_device device;
+  return (std::uint64_t{device()} << 32U) | device();
+}
+
+template class ChainCore<NoChainFaults>;
+
+class ChainEngine::Impl {
+ public:
+  Impl(TaskStore& store, Executor& executor, const PluginRegistry& plugins, ChainOptions options)
+      : core(std::make_shared<ChainCore<NoChainFaults>>(store, executor, plugins, std::move(options))) {}
+  std::shared_ptr<ChainCore<NoChainFaults>> core;
+};
+
+ChainEngine::ChainEngine(TaskStore& store, Executor& executor, const PluginRegistry& plugins, ChainOptions options)
+    : impl_(std::make_unique<Impl>(store, executor, plugins, std::move(options))) {}
+ChainEngine::~ChainEngine() { impl_->core->close(); }
+
+TaskHandle<void> ChainEngine::start() { return impl_->core->start(); }
+TaskHandle<void> ChainEngine::drain(Duration grace) { return impl_->core->drain(grace); }
+TaskHandle<Submitted> ChainEngine::submit(NewTask task) { return impl_->core->submit(std::move(task)); }
+TaskHandle<std::vector<Result<Submitted>>> ChainEngine::submit_all(std::vector<NewTask> tasks) {
+  return impl_->core->submit_all(std::move(tasks));
+}
+TaskHandle<Written> ChainEngine::cancel(std::string task_id, std::string reason) {
+  return impl_->core->cancel(std::move(task_id), std::move(reason));
+}
+TaskHandle<ChainTask> ChainEngine::replay(ReplayRequest request) { return impl_->core->replay(std::move(request)); }
+TaskHandle<void> ChainEngine::pause_group(std::string group) { return impl_->core->set_paused(std::move(group), true); }
+TaskHandle<void> ChainEngine::resume_group(std::string group) {
+  return impl_->core->set_paused(std::move(group), false);
+}
+ChainStats ChainEngine::stats() const { return impl_->core->stats(); }
+
+}  // namespace cohort

@@ -1,0 +1,417 @@
+#pragma once
+
+// Part of ChainCore: the node's life. Joining and its lease, the tick, draining; submits and control.
+
+#include "chain/chain_core.h"
+
+namespace cohort {
+
+template <class Faults>
+TaskHandle<void> ChainCore<Faults>::start() {
+  {
+    MutexLock lock(mutex_);
+    COHORT_ASSERT(life_ == Life::kNew, "an engine is started once");
+    life_ = Life::kJoining;
+  }
+  if (!options_.work_folder.empty()) LocalFile::remove_stale(options_.work_folder);
+  alarms_ = std::make_shared<Alarms>(executor_, [self = this->weak_from_this()](const std::string& group) {
+    if (const Self alive = self.lock()) alive->feeder_.wake(group);
+  });
+  return as_handle<void>("start", [&](Completion<void> done) {
+    join([self = this->shared_from_this(), done = std::move(done)](Result<void> joined) mutable {
+      if (joined) {
+        MutexLock lock(self->mutex_);
+        if (self->life_ == Life::kJoining) self->life_ = Life::kRunning;
+      }
+      if (joined) {
+        self->look_for_work();
+        self->tick();
+      }
+      done(std::move(joined));
+    });
+  });
+}
+
+// Under a new boot. First the lease, then what the boots before have left, then whether groups are paused.
+template <class Faults>
+void ChainCore<Faults>::join(Completion<void> done) {
+  const std::string boot = options_.node + "/" + make_id().substr(0, 16);
+  const Time sent = lease_clock_.now();
+  store_.join({options_.node, boot}, options_.lease,
+              [self = this->shared_from_this(), boot, sent, done = std::move(done)](Result<void> joined) mutable {
+                if (!joined) return done(std::move(joined));
+                {
+                  MutexLock lock(self->mutex_);
+                  self->boot_ = boot;
+                  self->has_lease_ = true;
+                  self->renewed_ = sent;
+                }
+                self->begin(boot, std::move(done));
+              });
+}
+
+template <class Faults>
+void ChainCore<Faults>::begin(const std::string& boot, Completion<void> done) {
+  store_.take_over(boot, options_.folder_is_ours && is_first_boot(),
+                   [self = this->shared_from_this(), done = std::move(done)](auto taken) mutable {
+                     if (!taken) return done(taken.error());
+                     self->store_.paused_groups([self, done = std::move(done)](auto paused) mutable {
+                       if (!paused) return done(paused.error());
+                       for (const std::string& group : *paused) static_cast<void>(self->executor_.pause_group(group));
+                       done({});
+                     });
+                   });
+}
+
+template <class Faults>
+void ChainCore<Faults>::tick() {
+  bool renews = false;
+  bool loses = false;
+  bool looks = false;
+  bool cleans = false;
+  std::vector<RunRef> runs;
+  {
+    MutexLock lock(mutex_);
+    if (life_ == Life::kClosed) return;
+    const Duration since = lease_clock_.now() - renewed_;
+    loses = has_lease_ && since >= options_.lease - options_.lease / 5;
+    renews = !renewing_ && (!has_lease_ || since >= options_.renew_every) && !loses;
+    looks = has_lease_ && now() - looked_ >= options_.look_every;
+    if (looks) looked_ = now();
+    cleans = options_.retention > Duration::zero() && now() - cleaned_ >= std::chrono::minutes(1);
+    if (cleans) cleaned_ = now();
+    for (const auto& [id, run] : runs_) runs.push_back(run);
+  }
+  if (loses) lose_lease("it could not be renewed in time");
+  if (renews) renew();
+  for (const RunRef& run : runs) {
+    send_report(*run);
+    fail_overrunning(run);
+  }
+  gate_.look();
+  if (looks) look_for_work();
+  if (cleans) forget_old_tasks();
+  follow_commands();
+  drop_kept(now());
+  const Time due = now() + kTick;
+  executor_.call_at(due, [self = this->weak_from_this(), due] {
+    const Self alive = self.lock();
+    if (alive && alive->now() >= due) alive->tick();  // Else the executor has ended.
+  });
+}
+
+template <class Faults>
+void ChainCore<Faults>::renew() {
+  bool rejoins = false;
+  std::string boot;
+  {
+    MutexLock lock(mutex_);
+    renewing_ = true;
+    rejoins = !has_lease_;
+    boot = boot_;
+  }
+  if (rejoins) {
+    join([self = this->shared_from_this()](Result<void> joined) {
+      {
+        MutexLock lock(self->mutex_);
+        self->renewing_ = false;
+      }
+      if (joined) self->look_for_work();
+    });
+    return;
+  }
+  const Time sent = lease_clock_.now();
+  store_.renew(boot, options_.lease, [self = this->shared_from_this(), sent, boot](Result<void> renewed) {
+    bool is_lost = false;
+    {
+      MutexLock lock(self->mutex_);
+      self->renewing_ = false;
+      if (self->boot_ != boot) return;
+      if (renewed) self->renewed_ = sent;
+      is_lost = !renewed && renewed.error().code == ErrorCode::kStale;
+    }
+    if (is_lost) self->lose_lease("the store says so");
+  });
+}
+
+// Others may have what this node had claimed: it stops, and comes back under another boot.
+template <class Faults>
+void ChainCore<Faults>::lose_lease(const char* why) {
+  std::vector<RunRef> runs;
+  {
+    MutexLock lock(mutex_);
+    if (!std::exchange(has_lease_, false)) return;
+    ++counted_.lost_leases;
+    for (const auto& [id, run] : runs_) runs.push_back(run);
+    kept_.clear();
+  }
+  COHORT_LOG(kWarning, "chain", "node '" + options_.node + "' has lost its lease: " + why);
+  for (const RunRef& run : runs) run->request_stop();
+}
+
+template <class Faults>
+void ChainCore<Faults>::look_for_work() {
+  const auto wake_all = [self = this->shared_from_this()](Result<std::vector<GroupWork>> work) {
+    if (!work) return;  // The next look may do better.
+    for (const GroupWork& each : *work) {
+      if (each.next_in && *each.next_in > Duration::zero()) {
+        self->alarms_->set(each.group, saturating_add(self->now(), *each.next_in));
+      } else {
+        self->feeder_.wake(each.group);
+      }
+    }
+  };
+  store_.take_over(boot(), false, [self = this->shared_from_this(), wake_all](auto) {
+    if (self->is_running()) self->store_.groups_with_work(wake_all);
+  });
+}
+
+template <class Faults>
+void ChainCore<Faults>::follow_commands() {
+  std::uint64_t after = 0;
+  {
+    MutexLock lock(mutex_);
+    after = commands_seen_;
+  }
+  store_.commands(after, 100, [self = this->shared_from_this()](Result<std::vector<Command>> commands) {
+    if (!commands) return;
+    for (const Command& each : *commands) {
+      {
+        MutexLock lock(self->mutex_);
+        if (each.sequence <= self->commands_seen_) continue;
+        self->commands_seen_ = each.sequence;
+      }
+      self->apply(each);
+    }
+  });
+}
+
+template <class Faults>
+void ChainCore<Faults>::apply(const Command& command) {
+  if (command.kind == "pause_group") {
+    static_cast<void>(executor_.pause_group(command.target));
+  } else if (command.kind == "resume_group") {
+    static_cast<void>(executor_.resume_group(command.target));
+    feeder_.wake(command.target);
+  } else if (command.kind == "cancel") {
+    RunRef run;
+    {
+      MutexLock lock(mutex_);
+      const auto found = runs_.find(command.target);
+      if (found != runs_.end()) run = found->second;
+    }
+    if (run) run->request_stop();
+  } else {
+    COHORT_LOG(kWarning, "chain", "a command of unknown kind: '" + command.kind + "'");
+  }
+}
+
+template <class Faults>
+void ChainCore<Faults>::forget_old_tasks() {
+  constexpr std::uint32_t kAtOnce = 200;
+  store_.remove_ended(options_.retention, kAtOnce, [self = this->shared_from_this()](Result<std::uint64_t> removed) {
+    if (removed && *removed == kAtOnce && self->is_running()) self->forget_old_tasks();
+  });
+}
+
+template <class Faults>
+void ChainCore<Faults>::drop_kept(Time now) {
+  std::vector<LocalFile> dropped;
+  MutexLock lock(mutex_);
+  for (auto each = kept_.begin(); each != kept_.end();) {
+    if (each->second.until > now) {
+      ++each;
+      continue;
+    }
+    dropped.push_back(std::move(each->second.file));
+    each = kept_.erase(each);
+  }
+  lock.unlock();  // Folders are removed without it.
+  dropped.clear();
+  lock.lock();
+}
+
+// --- ends
+
+template <class Faults>
+TaskHandle<void> ChainCore<Faults>::drain(Duration grace) {
+  Promise<void> promise(executor_, "drain");
+  TaskHandle<void> handle = promise.handle();
+  {
+    MutexLock lock(mutex_);
+    if (life_ != Life::kClosed) life_ = Life::kDraining;
+    drained_.push_back(std::move(promise));
+  }
+  feeder_.stop();
+  executor_.call_at(saturating_add(now(), grace), [self = this->weak_from_this()] {
+    const Self alive = self.lock();
+    if (!alive) return;
+    std::vector<RunRef> runs;
+    {
+      MutexLock lock(alive->mutex_);
+      for (const auto& [id, run] : alive->runs_) runs.push_back(run);
+    }
+    for (const RunRef& run : runs) run->request_stop();
+  });
+  finish_draining();
+  return handle;
+}
+
+// When the last ticket has ended: what this boot still has (kept tasks) is free for others at once.
+template <class Faults>
+void ChainCore<Faults>::finish_draining() {
+  std::vector<Promise<void>> drained;
+  std::string boot;
+  {
+    MutexLock lock(mutex_);
+    if (tickets_ != 0 || drained_.empty()) return;
+    drained = std::exchange(drained_, {});
+    if (std::exchange(has_lease_, false)) boot = boot_;
+    life_ = Life::kClosed;
+    kept_.clear();
+  }
+  if (alarms_) alarms_->stop();
+  if (boot.empty()) {
+    for (Promise<void>& each : drained) each.settle({});
+    return;
+  }
+  store_.leave(boot, [drained = std::move(drained)](Result<void>) mutable {
+    for (Promise<void>& each : drained) each.settle({});
+  });
+}
+
+template <class Faults>
+void ChainCore<Faults>::close() {
+  gate_.close();
+  static_cast<void>(drain(Duration::zero()).await());
+}
+
+// --- from outside
+
+template <class Faults>
+Result<void> ChainCore<Faults>::check_plugins(const NewTask& task) const {
+  for (const Callback& each : task.callbacks) {
+    const Plugin* plugin = plugins_.find(each.plugin);
+    if (plugin == nullptr) {
+      std::string known;
+      for (const std::string& name : plugins_.names()) known += (known.empty() ? "" : ", ") + name;
+      return Error{ErrorCode::kInvalid, "there is no plugin '" + each.plugin + "'; there are: " + known};
+    }
+    const nlohmann::json parameters = nlohmann::json::parse(each.parameters, nullptr, false);
+    if (!parameters.is_object()) {
+      return Error{ErrorCode::kInvalid, "the parameters of callback '" + each.plugin + "' must be a JSON object"};
+    }
+    if (auto good = plugin->check(parameters); !good) return good;
+  }
+  if (!nlohmann::json::accept(task.payload)) return Error{ErrorCode::kInvalid, "the payload of the task is not JSON"};
+  if (!task.file.empty() && !options_.fetch) {
+    return Error{ErrorCode::kInvalid, "the task names a file, and this node fetches none"};
+  }
+  return {};
+}
+
+template <class Faults>
+TaskHandle<std::vector<Result<Submitted>>> ChainCore<Faults>::submit_all(std::vector<NewTask> tasks) {
+  using Answers = std::vector<Result<Submitted>>;
+  return as_handle<Answers>("submit", [&](Completion<Answers> done) {
+    Answers answers;
+    std::vector<std::size_t> places;
+    std::vector<NewTask> good;
+    for (NewTask& task : tasks) {
+      const Result<void> checked = check_plugins(task);
+      answers.push_back(checked ? Result<Submitted>(Submitted()) : Result<Submitted>(checked.error()));
+      if (!checked) continue;
+      if (task.id.empty()) task.id = make_id();
+      places.push_back(answers.size() - 1);
+      good.push_back(std::move(task));
+    }
+    if (good.empty()) return done(std::move(answers));
+    std::vector<std::string> groups;
+    for (const NewTask& task : good) groups.push_back(task.group);
+    store_.submit(std::move(good),
+                  [self = this->shared_from_this(), places = std::move(places), groups = std::move(groups),
+                   answers = std::move(answers), done = std::move(done)](Result<Answers> submitted) mutable {
+                    if (!submitted) return done(submitted.error());
+                    for (std::size_t i = 0; i < places.size(); ++i) {
+                      const Result<Submitted>& each = (*submitted)[i];
+                      if (each && each->state == ChainState::kReady && self->is_running())
+                        self->feeder_.wake(groups[i]);
+                      answers[places[i]] = each;
+                    }
+                    done(std::move(answers));
+                  });
+  });
+}
+
+template <class Faults>
+TaskHandle<Submitted> ChainCore<Faults>::submit(NewTask task) {
+  return as_handle<Submitted>("submit", [&](Completion<Submitted> done) {
+    if (auto good = check_plugins(task); !good) return done(good.error());
+    if (task.id.empty()) task.id = make_id();
+    std::string group = task.group;
+    std::vector<NewTask> one;
+    one.push_back(std::move(task));
+    store_.submit(std::move(one), [self = this->shared_from_this(), group = std::move(group),
+                                   done = std::move(done)](Result<std::vector<Result<Submitted>>> submitted) mutable {
+      if (!submitted) return done(submitted.error());
+      Result<Submitted>& answer = submitted->front();
+      if (answer && answer->state == ChainState::kReady && self->is_running()) self->feeder_.wake(group);
+      done(std::move(answer));
+    });
+  });
+}
+
+template <class Faults>
+TaskHandle<Written> ChainCore<Faults>::cancel(std::string task_id, std::string reason) {
+  return as_handle<Written>("cancel", [&](Completion<Written> done) {
+    store_.cancel(task_id, std::move(reason),
+                  [self = this->shared_from_this(), task_id, done = std::move(done)](Result<Written> written) mutable {
+                    if (!written || written->state != ChainState::kProcessing) return done(std::move(written));
+                    self->apply({.kind = "cancel", .target = task_id});
+                    self->store_.command(
+                        {.kind = "cancel", .target = task_id},
+                        [done = std::move(done), written](Result<std::uint64_t>) mutable { done(std::move(written)); });
+                  });
+  });
+}
+
+template <class Faults>
+TaskHandle<ChainTask> ChainCore<Faults>::replay(ReplayRequest request) {
+  return as_handle<ChainTask>("replay", [&](Completion<ChainTask> done) {
+    store_.replay(std::move(request),
+                  [self = this->shared_from_this(), done = std::move(done)](Result<ChainTask> task) mutable {
+                    if (task && self->is_running()) self->feeder_.wake(task->request.group);
+                    done(std::move(task));
+                  });
+  });
+}
+
+template <class Faults>
+TaskHandle<void> ChainCore<Faults>::set_paused(std::string group, bool paused) {
+  return as_handle<void>("pause", [&](Completion<void> done) {
+    store_.pause_group(
+        group, paused,
+        [self = this->shared_from_this(), group, paused, done = std::move(done)](Result<void> set) mutable {
+          if (!set) return done(std::move(set));
+          const Command command{.kind = paused ? "pause_group" : "resume_group", .target = group};
+          self->apply(command);
+          self->store_.command(command, [done = std::move(done)](Result<std::uint64_t> put) mutable {
+            done(put ? Result<void>() : Result<void>(put.error()));
+          });
+        });
+  });
+}
+
+template <class Faults>
+ChainStats ChainCore<Faults>::stats() const {
+  MutexLock lock(mutex_);
+  ChainStats stats = counted_;
+  stats.boot = boot_;
+  stats.has_lease = has_lease_;
+  stats.draining = life_ == Life::kDraining;
+  stats.running = static_cast<std::uint32_t>(runs_.size());
+  stats.kept = static_cast<std::uint32_t>(kept_.size());
+  return stats;
+}
+
+}  // namespace cohort

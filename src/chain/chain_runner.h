@@ -1,0 +1,432 @@
+#pragma once
+
+// Part of ChainCore: tickets. Claiming a task, running its steps, writing what became of them.
+//
+// The order that the promise rests on: an attempt is durable before its body begins, a step's body has ended before its
+// checkpoint is sent, and nothing of the next step begins before that checkpoint is durable. A write that the store may
+// or may not have taken is repeated under its number until that is known.
+//
+// In the gate is whoever has an attempt in the store that counts as running: from before it is written until its end
+// is.
+
+#include "chain/chain_core.h"
+
+namespace cohort {
+
+template <class Faults>
+TaskHandle<void> ChainCore<Faults>::put_ticket(const std::string& group) {
+  // With a time-out only so that each step can set its own.
+  static constexpr SubmitOptions kOptions{.run_timeout = Duration::max()};
+  return executor_.submit(
+      group, "ticket",
+      [self = this->shared_from_this(), group](std::stop_token stop) { return self->ticket(self, group, stop); },
+      kOptions);
+}
+
+template <class Faults>
+Task<> ChainCore<Faults>::ticket([[maybe_unused]] Self self, std::string group, std::stop_token stop) {
+  struct Out {
+    ChainCore& core;
+    const std::string& group;
+    Out(ChainCore& of, const std::string& in) : core(of), group(in) {
+      MutexLock lock(core.mutex_);
+      ++core.tickets_;
+    }
+    Out(const Out&) = delete;
+    Out& operator=(const Out&) = delete;
+    ~Out() {
+      core.feeder_.ended(group);
+      {
+        MutexLock lock(core.mutex_);
+        --core.tickets_;
+      }
+      core.finish_draining();
+    }
+  };
+  const Out out(*this, group);
+  const std::uint64_t wakes = feeder_.started(group);
+  ClaimRequest request;
+  request.id = make_id();
+  request.group = group;
+  {
+    MutexLock lock(mutex_);
+    request.boot = boot_;
+    if (const auto paused = paused_plugins_.find(group); paused != paused_plugins_.end()) {
+      request.without_plugins.assign(paused->second.begin(), paused->second.end());
+    }
+  }
+  if (!may_claim()) {
+    feeder_.claimed(group, ClaimAnswer(), wakes);
+    co_return;
+  }
+  TaskHandle<void> place = gate_.enter(false);
+  if (place.valid()) co_await place;
+  TaskHandle<ClaimAnswer> asked = as_handle<ClaimAnswer>("claim", [&](Completion<ClaimAnswer> done) {
+    claim_until_known(std::move(request), kFirstWait, std::move(done));
+  });
+  TaskResult<ClaimAnswer> claimed = co_await asked;
+  ClaimAnswer answer;
+  if (claimed.ok()) answer = *std::move(claimed.value);
+  feeder_.claimed(group, answer, wakes);
+  if (answer.next_in) alarms_->set(group, saturating_add(now(), *answer.next_in));
+  if (!answer.task) {
+    gate_.leave(false);
+    co_return;
+  }
+  static_cast<void>(COHORT_FAILPOINT("chain.claimed"));
+  RunRef run = std::make_shared<Run>(*std::move(answer.task));
+  run->in_gate = true;
+  run->is_suspect = answer.suspect;
+  if (answer.suspect) leave_gate(*run);
+  {
+    MutexLock lock(mutex_);
+    runs_[run->task.id()] = run;
+    if (const auto kept = kept_.find(run->task.id()); kept != kept_.end()) {
+      run->file = std::move(kept->second.file);
+      kept_.erase(kept);
+    }
+  }
+  {
+    const std::stop_callback on_stop(stop, [run] { run->request_stop(); });
+    co_await this->run(run);
+  }
+  end_run(run);
+}
+
+template <class Faults>
+Task<> ChainCore<Faults>::run(RunRef run) {
+  for (;;) {
+    if (!run->task.attempt_open) {
+      const bool begun = co_await begin_attempt(run);
+      if (!begun) break;
+    }
+    PluginResult result = co_await attempt(run);
+    if (run->overran) {
+      after_overrun(run);
+      co_return;
+    }
+    bool goes_on = false;
+    const bool is_done = result.kind() == PluginResult::Kind::kSuccess || result.kind() == PluginResult::Kind::kSkip;
+    if (is_done) {
+      goes_on = co_await after_success(run, std::move(result));
+    } else if (run->stop_requested() || !is_running()) {
+      goes_on = co_await give_back(run);  // It was asked to stop, so it is not to blame for how it did.
+    } else if (result.kind() == PluginResult::Kind::kRetry) {
+      goes_on = co_await after_retry(run, std::move(result));
+    } else {
+      goes_on = co_await fail(run, "callback '" + run->task.callback()->plugin + "' failed: " + result.reason());
+    }
+    if (!goes_on) break;
+  }
+  leave_gate(*run);
+}
+
+// False: the run is over.
+template <class Faults>
+Task<bool> ChainCore<Faults>::begin_attempt(RunRef run) {
+  if (run->stop_requested() || !is_running()) {
+    const bool goes_on = co_await give_back(run);
+    co_return goes_on;
+  }
+  if (!run->in_gate) {
+    TaskHandle<void> place = gate_.enter(run->is_suspect);
+    if (place.valid()) co_await place;
+    run->in_gate = true;
+    run->is_alone = run->is_suspect;
+  }
+  RunnerWrite what = AttemptBegun{.alone = run->is_alone};
+  const Result<Written> written = co_await write(run, std::move(what));
+  if (!written || is_final(written->state)) co_return false;
+  ++run->task.attempt;
+  run->task.attempt_open = true;
+  co_return true;
+}
+
+template <class Faults>
+Task<PluginResult> ChainCore<Faults>::attempt(RunRef run) {
+  const ChainTask& task = run->task;
+  const Callback& callback = *task.callback();
+  Plugin* const plugin = plugins_.find(callback.plugin);
+  run->last_ran = Duration::zero();
+  if (plugin == nullptr) co_return PluginResult::failure("this node has no plugin '" + callback.plugin + "'");
+  const Duration left = options_.chain_limit - task.ran;
+  if (left <= Duration::zero()) co_return PluginResult::failure("the chain has run for as long as it may");
+  if constexpr (Faults::kCheckpointBeforeStep) {
+    RunnerWrite early = Checkpoint{.step = task.step, .context = task.context};
+    static_cast<void>(co_await write(run, std::move(early)));
+  }
+
+  const Time began = now();
+  const Time until = saturating_add(began, std::min(left, callback.timeout.value_or(options_.callback_timeout)));
+  std::optional<PluginResult> result;
+  std::exception_ptr thrown;
+  std::stop_token stop = run->stop_token();
+  executor_.limit_current_task(until);
+  try {
+    if (!task.request.file.empty()) {
+      const Result<void> fetched =
+          run->file.fetch(options_.fetch, options_.work_folder, task.id(), task.request.file, stop);
+      if (!fetched) {
+        const std::string reason = "its file could not be fetched: " + fetched.error().message;
+        result = fetched.error().retryable() ? PluginResult::retry(reason) : PluginResult::failure(reason);
+      }
+    }
+    if (!result) {
+      const auto step = std::make_shared<StepContext>(task, run->file.path(), stop);
+      run->begin_body(step, until);
+      PluginResult given = co_await plugin->run_async(*step);
+      result.emplace(std::move(given));
+    }
+  } catch (...) {
+    thrown = std::current_exception();
+  }
+  const bool in_time = executor_.limit_current_task(std::nullopt);
+  send_report(*run);
+  run->overran = !in_time;
+  run->last_ran = now() - began;
+  run->was_abandoned = run->end_body();
+  static_cast<void>(COHORT_FAILPOINT("chain.step_done"));
+  if (thrown) co_return result_of_exception(thrown);
+  co_return *std::move(result);
+}
+
+template <class Faults>
+Task<bool> ChainCore<Faults>::after_success(RunRef run, PluginResult result) {
+  ChainTask& task = run->task;
+  Result<std::string> context = merged_context(task, result);
+  if (!context) {
+    const bool goes_on = co_await fail(run, context.error().message);
+    co_return goes_on;
+  }
+  const bool is_last = task.step + 1 == task.request.callbacks.size();
+  const bool stops = run->stop_requested() || !is_running();
+  const bool begins_next = !is_last && !stops && !run->is_alone && (gate_.is_clear() || Faults::kBlameNeighbour);
+  if constexpr (!Faults::kCheckpointBeforeStep) {
+    RunnerWrite what = Checkpoint{.step = task.step,
+                                  .context = *context,
+                                  .ran = run->last_ran,
+                                  .skipped = result.kind() == PluginResult::Kind::kSkip ? result.reason() : "",
+                                  .begin_next = begins_next};
+    const Result<Written> written = co_await write(run, std::move(what));
+    if (written && written->state == ChainState::kCompleted) count(&ChainStats::completed);
+    if (!written || is_final(written->state)) co_return false;
+  } else if (is_last) {
+    co_return false;
+  }
+  static_cast<void>(COHORT_FAILPOINT("chain.checkpointed"));
+  task.context = *std::move(context);
+  task.ran += run->last_ran;
+  ++task.step;
+  task.attempt = begins_next ? 1 : 0;
+  task.failures = 0;
+  task.crashes.clear();
+  task.attempt_open = begins_next;
+  run->is_suspect = false;
+  if (!begins_next) leave_gate(*run);
+  if (!stops) co_return true;
+  const bool goes_on = co_await give_back(run);
+  co_return goes_on;
+}
+
+template <class Faults>
+Task<bool> ChainCore<Faults>::after_retry(RunRef run, PluginResult result) {
+  ChainTask& task = run->task;
+  const std::string name = task.callback()->plugin;
+  const std::optional<Duration> delay = delay_of_retry(*run, result.after());
+  if (!delay) {
+    const bool goes_on = co_await fail(run, "callback '" + name + "' failed " + std::to_string(task.failures + 1) +
+                                                " times, the last: " + result.reason());
+    co_return goes_on;
+  }
+  const bool stays = *delay <= options_.longest_wait_in_place;
+  const bool keeps = !stays && may_keep(*delay);
+  RunnerWrite what = AttemptEnded{.error = result.reason(),
+                                  .ran = run->last_ran,
+                                  .give_back = !stays,
+                                  .delay = *delay,
+                                  .keep = keeps ? options_.keep : Duration::zero()};
+  const Result<Written> written = co_await write(run, std::move(what));
+  leave_gate(*run);
+  if (!written || is_final(written->state)) co_return false;
+  count(&ChainStats::retried);
+  task.ran += run->last_ran;
+  ++task.failures;
+  task.attempt_open = false;
+  if (stays) {
+    co_await sleep_for(*delay);
+    co_return true;
+  }
+  if (keeps) {
+    MutexLock lock(mutex_);
+    kept_[task.id()] = {std::move(run->file), saturating_add(now(), options_.keep)};
+  }
+  alarms_->set(task.request.group, saturating_add(now(), *delay));
+  co_return false;
+}
+
+/// When the next attempt may begin; nothing: that was the last.
+template <class Faults>
+std::optional<Duration> ChainCore<Faults>::delay_of_retry(const Run& run, std::optional<Duration> after) {
+  const RetryPolicy policy = policy_of(run.task);
+  if (run.task.failures >= policy.max_retries) return std::nullopt;
+  if (after) return std::max(*after, Duration::zero());
+  MutexLock lock(mutex_);
+  return backoff_of(policy, run.task.failures + 1, random_);
+}
+
+template <class Faults>
+bool ChainCore<Faults>::may_keep(Duration delay) const {
+  MutexLock lock(mutex_);
+  return delay < options_.keep && kept_.size() < std::size_t{4} * options_.concurrency;
+}
+
+template <class Faults>
+Task<bool> ChainCore<Faults>::fail(RunRef run, std::string reason) {
+  RunnerWrite what = ChainFailed{.reason = std::move(reason), .ran = run->last_ran};
+  const Result<Written> written = co_await write(run, std::move(what));
+  if (written && written->state == ChainState::kFailed) count(&ChainStats::failed);
+  co_return false;
+}
+
+// Somebody else goes on with it, or this node later. Nothing counts as failed.
+template <class Faults>
+Task<bool> ChainCore<Faults>::give_back(RunRef run) {
+  RunnerWrite what = AttemptEnded{.ran = run->last_ran, .failed = false, .give_back = true};
+  static_cast<void>(co_await write(run, std::move(what)));
+  co_return false;
+}
+
+template <class Faults>
+Task<Result<Written>> ChainCore<Faults>::write(RunRef run, RunnerWrite what) {
+  const std::uint64_t number = ++run->writes;
+  TaskHandle<Written> asked = as_handle<Written>("write", [&](Completion<Written> done) {
+    write_until_known(run, number, std::move(what), kFirstWait, std::move(done));
+  });
+  TaskResult<Written> answer = co_await asked;
+  if (answer.ok()) co_return *answer.value;
+  co_return *answer.error;
+}
+
+template <class Faults>
+Result<std::string> ChainCore<Faults>::merged_context(const ChainTask& task, const PluginResult& result) const {
+  if (!result.outputs().is_object() || result.outputs().empty()) {
+    if (result.outputs().is_null() || result.outputs().is_object()) return task.context;
+    return Error{ErrorCode::kInvalid, "callback '" + task.callback()->plugin + "' put out something that is no object"};
+  }
+  nlohmann::json context = nlohmann::json::parse(task.context, nullptr, false);
+  if (!context.is_object()) context = nlohmann::json::object();
+  context.update(result.outputs());
+  std::string text = context.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  if (text.size() <= NewTask::kMaxContextBytes) return text;
+  return Error{ErrorCode::kInvalid, "with what callback '" + task.callback()->plugin + "' put out the context has " +
+                                        std::to_string(text.size()) + " bytes; at most " +
+                                        std::to_string(NewTask::kMaxContextBytes) + " are allowed"};
+}
+
+// --- bodies that did not end in time
+
+// The ticket has no permits any more and cannot await: what is left to do is done by completions.
+template <class Faults>
+void ChainCore<Faults>::after_overrun(const RunRef& run) {
+  if (run->was_abandoned) return leave_gate(*run);
+  const std::string reason = "callback '" + run->task.callback()->plugin + "' did not end in time";
+  const std::optional<Duration> delay = delay_of_retry(*run, std::nullopt);
+  RunnerWrite what = ChainFailed{.reason = reason, .ran = run->last_ran, .overran = true};
+  if (delay) {
+    what = AttemptEnded{.error = reason, .ran = run->last_ran, .overran = true, .give_back = true, .delay = *delay};
+  }
+  write_until_known(run, ++run->writes, std::move(what), kFirstWait,
+                    [self = this->shared_from_this(), run, delay](const Result<Written>& written) {
+                      self->leave_gate(*run);
+                      if (written) self->count(delay ? &ChainStats::retried : &ChainStats::failed);
+                      const Duration wait = delay.value_or(Duration::zero());
+                      self->alarms_->set(run->task.request.group, saturating_add(self->now(), wait));
+                    });
+}
+
+// The grace is over: the task fails without its body, and the plugin is not asked for this tenant until it has ended.
+template <class Faults>
+void ChainCore<Faults>::fail_overrunning(const RunRef& run) {
+  if (!run->abandon_after(now() - options_.overrun_grace)) return;
+  const std::string& plugin = run->task.callback()->plugin;
+  {
+    MutexLock lock(mutex_);
+    paused_plugins_[run->task.request.group].insert(plugin);
+  }
+  count(&ChainStats::failed);
+  COHORT_LOG(kError, "chain",
+             "callback '" + plugin + "' of task '" + run->task.id() +
+                 "' has not ended long after its "
+                 "time-out; it is paused for group '" +
+                 run->task.request.group + "' until it does");
+  RunnerWrite what =
+      ChainFailed{.reason = "callback '" + plugin + "' did not end, long after its time-out", .overran = true};
+  write_until_known(run, ++run->writes, std::move(what), kFirstWait, [](const Result<Written>&) {});
+}
+
+template <class Faults>
+void ChainCore<Faults>::end_run(const RunRef& run) {
+  bool was_paused = false;
+  {
+    MutexLock lock(mutex_);
+    const auto found = runs_.find(run->task.id());
+    if (found != runs_.end() && found->second == run) runs_.erase(found);
+    if (run->was_abandoned) {
+      auto& paused = paused_plugins_[run->task.request.group];
+      paused.erase(paused.find(run->task.callback()->plugin));
+      if (paused.empty()) paused_plugins_.erase(run->task.request.group);
+      was_paused = true;
+    }
+  }
+  if (was_paused) feeder_.wake(run->task.request.group);
+}
+
+// --- calls that are repeated until their outcome is known
+
+template <class Faults>
+void ChainCore<Faults>::write_until_known(RunRef run, std::uint64_t number, RunnerWrite what, Duration wait,
+                                          Completion<Written> done) {
+  RunnerWrite copy = what;
+  const Claim claim = run->claim;
+  store_.write(claim, number, std::move(copy),
+               [self = this->shared_from_this(), run = std::move(run), number, what = std::move(what), wait,
+                done = std::move(done)](Result<Written> written) mutable {
+                 if (written || !self->is_worth_repeating(written.error(), run->claim.boot))
+                   return done(std::move(written));
+                 self->repeat(wait, [self, run = std::move(run), number, what = std::move(what), wait,
+                                     done = std::move(done)]() mutable {
+                   self->write_until_known(std::move(run), number, std::move(what), std::min(2 * wait, kLongestWait),
+                                           std::move(done));
+                 });
+               });
+}
+
+template <class Faults>
+void ChainCore<Faults>::claim_until_known(ClaimRequest request, Duration wait, Completion<ClaimAnswer> done) {
+  ClaimRequest copy = request;
+  store_.claim(std::move(copy), [self = this->shared_from_this(), request = std::move(request), wait,
+                                 done = std::move(done)](Result<ClaimAnswer> answer) mutable {
+    if (answer || !self->is_worth_repeating(answer.error(), request.boot)) return done(std::move(answer));
+    self->repeat(wait, [self, request = std::move(request), wait, done = std::move(done)]() mutable {
+      self->claim_until_known(std::move(request), std::min(2 * wait, kLongestWait), std::move(done));
+    });
+  });
+}
+
+template <class Faults>
+void ChainCore<Faults>::send_report(Run& run) {
+  std::optional<StepContext::Report> report = run.take_report();
+  if (!report) return;
+  store_.write(
+      run.claim, 0,
+      StepReport{.progress = report->progress, .note = std::move(report->note), .log = std::move(report->lines)},
+      [](const Result<Written>&) {});
+}
+
+template <class Faults>
+void ChainCore<Faults>::leave_gate(Run& run) {
+  if (!std::exchange(run.in_gate, false)) return;
+  gate_.leave(std::exchange(run.is_alone, false));
+}
+
+}  // namespace cohort

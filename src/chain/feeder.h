@@ -1,0 +1,129 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "cohort/base/mutex.h"
+#include "cohort/store/task_store.h"
+#include "cohort/task/executor.h"
+
+namespace cohort {
+
+/// Keeps one ticket in the executor for every group that has ready tasks. A ticket that starts claims the group's next
+/// task and runs it; so the executor's fair share, limits, rates and pauses decide whose turn it is, and only tasks
+/// that run are in memory.
+///
+/// Who knows of a ready task says wake(). Nothing here looks for tasks by itself.
+///
+/// Thread-safety: thread-safe. `put_ticket` is called without a lock.
+template <class Faults>
+class BasicFeeder {
+ public:
+  using PutTicket = std::function<TaskHandle<void>(const std::string& group)>;
+
+  explicit BasicFeeder(PutTicket put_ticket) : put_ticket_(std::move(put_ticket)) {}
+
+  /// There are `count` more ready tasks in the group, or may be.
+  void wake(const std::string& group, std::uint64_t count = 1) {
+    bool wants_ticket = false;
+    {
+      MutexLock lock(mutex_);
+      if (stopped_) return;
+      Tenant& tenant = tenants_[group];
+      tenant.hints += count;
+      ++tenant.wakes;
+      // A ticket that somebody cancelled is none.
+      wants_ticket = !tenant.has_ticket || (tenant.ticket.valid() && tenant.ticket.is_done());
+      tenant.has_ticket = true;
+    }
+    if (wants_ticket) put(group);
+  }
+
+  /// A ticket of the group has started. Gives the number to say claimed() with.
+  std::uint64_t started(const std::string& group) {
+    bool wants_ticket = false;
+    std::uint64_t wakes = 0;
+    {
+      MutexLock lock(mutex_);
+      Tenant& tenant = tenants_[group];
+      tenant.has_ticket = false;
+      ++tenant.out;
+      if (tenant.hints > 0) --tenant.hints;
+      wakes = tenant.wakes;
+      wants_ticket = may_put(tenant);
+    }
+    if (wants_ticket) put(group);
+    return wakes;
+  }
+
+  /// Its claim has been answered. What was woken after the claim had begun may not be in the answer.
+  void claimed(const std::string& group, const ClaimAnswer& answer, std::uint64_t wakes) {
+    bool wants_ticket = false;
+    {
+      MutexLock lock(mutex_);
+      Tenant& tenant = tenants_[group];
+      tenant.more = answer.more;
+      if (!answer.task && !answer.more && (tenant.wakes == wakes || Faults::kForgetReadyRow)) tenant.hints = 0;
+      wants_ticket = may_put(tenant);
+    }
+    if (wants_ticket) put(group);
+  }
+
+  void ended(const std::string& group) {
+    MutexLock lock(mutex_);
+    const auto found = tenants_.find(group);
+    --found->second.out;
+    if (found->second.out == 0 && !found->second.has_ticket) tenants_.erase(found);
+  }
+
+  /// Puts no more tickets in, and takes those back that wait.
+  void stop() {
+    std::vector<TaskHandle<void>> waiting;
+    {
+      MutexLock lock(mutex_);
+      stopped_ = true;
+      for (auto& [group, tenant] : tenants_) {
+        if (tenant.has_ticket && tenant.ticket.valid()) waiting.push_back(tenant.ticket);
+      }
+    }
+    for (const TaskHandle<void>& each : waiting) each.cancel();
+  }
+
+ private:
+  struct Tenant {
+    bool has_ticket = false;  // One waits in the executor, or is on its way there.
+    TaskHandle<void> ticket;
+    std::uint32_t out = 0;    // Tickets that have started.
+    std::uint64_t hints = 0;  // Tasks that were told of and that no ticket has started for.
+    bool more = false;        // As the last claim said.
+    std::uint64_t wakes = 0;
+  };
+
+  bool may_put(Tenant& tenant) COHORT_REQUIRES(mutex_) {
+    if (stopped_ || tenant.has_ticket || (tenant.hints == 0 && !tenant.more)) return false;
+    return tenant.has_ticket = true;
+  }
+
+  void put(const std::string& group) {
+    TaskHandle<void> ticket = put_ticket_(group);
+    bool is_late = false;
+    {
+      MutexLock lock(mutex_);
+      const auto found = tenants_.find(group);
+      if (found != tenants_.end() && found->second.has_ticket) found->second.ticket = ticket;
+      is_late = stopped_;
+    }
+    if (is_late) ticket.cancel();
+  }
+
+  const PutTicket put_ticket_;
+  Mutex mutex_;
+  std::unordered_map<std::string, Tenant> tenants_ COHORT_GUARDED_BY(mutex_);
+  bool stopped_ COHORT_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace cohort

@@ -1,0 +1,284 @@
+#include "store/chain_rules.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace cohort::chain_rules {
+
+namespace {
+
+constexpr const char* kOverrun = "overrun";
+
+void tell(const ChainTask& task, std::string_view kind, std::string detail, WallTime now, Effects& effects) {
+  effects.events.push_back({.at = now,
+                            .kind = std::string(kind),
+                            .task_id = task.id(),
+                            .group = task.request.group,
+                            .step = task.step,
+                            .detail = std::move(detail)});
+}
+
+void end_attempt(ChainTask& task, Duration ran, Effects& effects) {
+  task.ran += ran;
+  if (task.alone) effects.held += ran;
+  task.attempt_open = task.alone = false;
+}
+
+void reset_step(ChainTask& task) {
+  task.attempt = task.failures = 0;
+  task.crashes.clear();
+  task.suspect = false;
+  task.progress = 0;
+  task.progress_note.clear();
+}
+
+void end(ChainTask& task, ChainState state, const std::string& detail, WallTime now, Effects& effects) {
+  task.state = state;
+  task.ended_at = now;
+  task.due_at.reset();
+  task.kept_until.reset();
+  task.attempt_open = task.alone = false;
+  tell(task, to_string(state), detail, now, effects);
+  if (!has_dead_letter(state)) return;
+  task.error = detail;
+  effects.dead_letter = DeadLetter{.task_id = task.id(),
+                                   .group = task.request.group,
+                                   .message_id = task.message_id,
+                                   .state = state,
+                                   .reason = detail,
+                                   .callback = task.callback() != nullptr ? task.callback()->plugin : "",
+                                   .step = task.step,
+                                   .attempts = task.attempt,
+                                   .failed_at = now,
+                                   .node = task.owner};
+}
+
+void begin_attempt(ChainTask& task, bool alone) {
+  ++task.attempt;
+  task.attempt_open = true;
+  task.alone = alone;
+}
+
+void make_ready(ChainTask& task) {
+  task.state = ChainState::kReady;
+  task.owner.clear();
+  task.kept_until.reset();
+}
+
+// The rest of write(): the claim is good. Each gives nothing; the row says what became of it.
+class Apply {
+ public:
+  Apply(ChainTask& task, WallTime now, Effects& effects) : task_(task), now_(now), effects_(effects) {}
+
+  void operator()(const AttemptBegun& begun) {
+    if (task_.cancel_requested) return end(task_, ChainState::kCancelled, task_.error, now_, effects_);
+    begin_attempt(task_, begun.alone);
+  }
+
+  void operator()(const AttemptEnded& ended) {
+    end_attempt(task_, ended.ran, effects_);
+    if (ended.failed) ++task_.failures;
+    if (ended.overran) task_.crashes.emplace_back(kOverrun);
+    if (task_.cancel_requested) return end(task_, ChainState::kCancelled, task_.error, now_, effects_);
+    if (!ended.error.empty()) task_.error = ended.error;
+    if (!ended.give_back) return;
+    const std::string owner = task_.owner;
+    make_ready(task_);
+    if (ended.delay > Duration::zero()) task_.due_at = saturating_add(now_, ended.delay);
+    if (ended.keep <= Duration::zero()) return;
+    task_.owner = owner;
+    task_.kept_until = saturating_add(now_, ended.keep);
+  }
+
+  void operator()(const Checkpoint& checkpoint) {
+    end_attempt(task_, checkpoint.ran, effects_);
+    task_.context = checkpoint.context;
+    reset_step(task_);
+    ++task_.step;
+    if (task_.callback() == nullptr) return end(task_, ChainState::kCompleted, checkpoint.skipped, now_, effects_);
+    tell(task_, "step_completed", checkpoint.skipped, now_, effects_);
+    if (task_.cancel_requested) return end(task_, ChainState::kCancelled, task_.error, now_, effects_);
+    if (checkpoint.begin_next) begin_attempt(task_, false);
+  }
+
+  void operator()(const ChainFailed& failed) {
+    end_attempt(task_, failed.ran, effects_);
+    if (failed.overran) task_.crashes.emplace_back(kOverrun);
+    if (task_.cancel_requested) return end(task_, ChainState::kCancelled, task_.error, now_, effects_);
+    end(task_, ChainState::kFailed, failed.reason, now_, effects_);
+  }
+
+  void operator()(const StepReport& report) {
+    task_.progress = report.progress;
+    task_.progress_note = report.note;
+    for (const std::string& line : report.log) task_.log.push_back(line.substr(0, kMaxLogLineBytes));
+    if (task_.log.size() > kMaxLogLines) task_.log.erase(task_.log.begin(), task_.log.end() - kMaxLogLines);
+  }
+
+ private:
+  ChainTask& task_;
+  WallTime now_;
+  Effects& effects_;
+};
+
+Error stale(const ChainTask& task, const Claim& claim) {
+  return {ErrorCode::kStale, "task '" + task.id() + "' is no longer claimed by boot '" + claim.boot + "' with epoch " +
+                                 std::to_string(claim.epoch) + "; its epoch is " + std::to_string(task.epoch)};
+}
+
+}  // namespace
+
+ChainTask make(NewTask request, std::uint64_t sequence, WallTime now, Duration held, Effects& effects) {
+  ChainTask task;
+  task.request = std::move(request);
+  task.sequence = sequence;
+  task.created_at = now;
+  task.held_before = held;
+  const bool is_delayed = task.request.start_at && *task.request.start_at > now;
+  if (is_delayed) task.due_at = task.request.start_at;
+  task.deadline_at = saturating_add(is_delayed ? *task.request.start_at : now, task.request.deadline);
+  task.state = task.request.pending ? ChainState::kPending : ChainState::kReady;
+  if (task.request.callbacks.empty() && !task.request.pending) {
+    end(task, ChainState::kCompleted, "it has no callbacks", now, effects);
+  }
+  return task;
+}
+
+bool is_expired(const ChainTask& task, WallTime now, Duration held) {
+  return now >= saturating_add(task.deadline_at, std::max(Duration::zero(), held - task.held_before));
+}
+
+void expire(ChainTask& task, WallTime now, Effects& effects) {
+  task.attempt_open = task.alone = false;
+  end(task, ChainState::kExpired,
+      task.started_at ? "its deadline passed before it could go on" : "its deadline passed before it could start", now,
+      effects);
+}
+
+IntakeOutcome take_in(ChainTask& task, const TakenIn& message, WallTime now, Duration held, Effects& effects) {
+  if (task.message_id == message.message_id) return IntakeOutcome::kDuplicate;
+  if (task.state != ChainState::kPending || !task.message_id.empty()) return IntakeOutcome::kNotCurrent;
+  task.message_id = message.message_id;
+  if (is_expired(task, now, held) || (message.deadline && now >= *message.deadline)) {
+    expire(task, now, effects);
+    return IntakeOutcome::kExpired;
+  }
+  task.state = ChainState::kReady;
+  if (task.request.callbacks.empty()) end(task, ChainState::kCompleted, "it has no callbacks", now, effects);
+  return IntakeOutcome::kReadied;
+}
+
+DeadLetter letter_of(const TakenIn& message, const std::string& reason, WallTime now) {
+  if (message.refused) {
+    DeadLetter letter = *message.refused;
+    letter.failed_at = now;
+    return letter;
+  }
+  return {.task_id = message.task ? message.task->id : message.task_id,
+          .group = message.task ? message.task->group : "",
+          .message_id = message.message_id,
+          .state = ChainState::kExpired,
+          .reason = reason,
+          .failed_at = now,
+          .original = message.task ? message.task->payload : ""};
+}
+
+bool is_claimable(const ChainTask& task, const std::string& boot, WallTime now) {
+  if (task.state != ChainState::kReady) return false;
+  if (task.due_at && *task.due_at > now) return false;
+  return !task.kept_until || *task.kept_until <= now || task.owner == boot;
+}
+
+bool is_suspect(const ChainTask& task, const std::function<bool(const std::string& boot)>& came_back) {
+  return task.suspect || std::ranges::count_if(task.crashes, [&](const std::string& boot) {
+                           return boot == kOverrun || !came_back(boot);
+                         }) >= 2;
+}
+
+void claim(ChainTask& task, const ClaimRequest& request, std::uint64_t epoch, bool suspect, WallTime now) {
+  task.state = ChainState::kProcessing;
+  task.owner = request.boot;
+  task.claim_id = request.id;
+  task.epoch = epoch;
+  task.writes = 0;
+  task.due_at.reset();
+  task.kept_until.reset();
+  if (!task.started_at) task.started_at = now;
+  if (request.begin && !suspect) begin_attempt(task, false);
+}
+
+Result<Written> write(ChainTask& task, const Claim& claim, std::uint64_t number, const RunnerWrite& write, WallTime now,
+                      Effects& effects) {
+  if (task.epoch != claim.epoch) return stale(task, claim);
+  if (number != 0 && number == task.writes) return Written{task.state, task.cancel_requested};  // Its answer was lost.
+  if (task.state != ChainState::kProcessing || task.owner != claim.boot) return stale(task, claim);
+  if (number != 0) {
+    if (number != task.writes + 1) return stale(task, claim);
+    const auto* checkpoint = std::get_if<Checkpoint>(&write);
+    if (checkpoint != nullptr && checkpoint->step != task.step) return stale(task, claim);
+    task.writes = number;
+  }
+  std::visit(Apply(task, now, effects), write);
+  return Written{task.state, task.cancel_requested};
+}
+
+void take_over(ChainTask& task, bool owner_left, WallTime now, Effects& effects) {
+  const std::string owner = task.owner;
+  if (task.state == ChainState::kReady) {  // It was kept.
+    make_ready(task);
+    return;
+  }
+  const bool crashed = task.attempt_open && !owner_left;
+  if (crashed && task.alone) {
+    return end(task, ChainState::kPoison, "its node died twice while this step ran, and then while it ran alone", now,
+               effects);
+  }
+  if (crashed) task.crashes.push_back(owner);
+  task.attempt_open = task.alone = false;
+  if (task.cancel_requested) return end(task, ChainState::kCancelled, task.error, now, effects);
+  make_ready(task);
+  tell(task, "taken_over", owner, now, effects);
+}
+
+Result<Written> cancel(ChainTask& task, const std::string& reason, WallTime now, Effects& effects) {
+  if (is_final(task.state)) {
+    if (task.state == ChainState::kCancelled) return Written{task.state, true};
+    return Error{ErrorCode::kConflict, "task '" + task.id() + "' has ended as " + std::string(to_string(task.state)) +
+                                           " and cannot be cancelled any more"};
+  }
+  task.cancel_requested = true;
+  task.error = reason;
+  if (task.state != ChainState::kProcessing) end(task, ChainState::kCancelled, reason, now, effects);
+  return Written{task.state, true};
+}
+
+Result<void> replay(ChainTask& task, const ReplayRequest& request, WallTime now, Duration held, Effects& effects) {
+  if (!is_final(task.state)) {
+    return Error{ErrorCode::kConflict, "task '" + task.id() + "' is " + std::string(to_string(task.state)) +
+                                           "; only one that has ended can be replayed"};
+  }
+  const std::uint32_t from = request.from_step.value_or(task.step);
+  if (from > task.step || from >= task.request.callbacks.size()) {
+    return Error{ErrorCode::kInvalid, "task '" + task.id() + "' stopped at step " + std::to_string(task.step) + " of " +
+                                          std::to_string(task.request.callbacks.size()) +
+                                          "; it can be replayed from a step it has come to"};
+  }
+  const bool was_poison = task.state == ChainState::kPoison;
+  make_ready(task);
+  task.step = from;
+  reset_step(task);
+  task.suspect = was_poison && !request.from_step;
+  task.cancel_requested = false;
+  task.ended_at.reset();
+  task.due_at.reset();
+  task.ran = Duration::zero();
+  task.deadline_at = saturating_add(now, request.deadline);
+  task.held_before = held;
+  task.error.clear();
+  task.message_id = request.message_id;
+  effects.drops_dead_letter = true;
+  tell(task, "replayed", "from step " + std::to_string(from), now, effects);
+  return {};
+}
+
+}  // namespace cohort::chain_rules

@@ -1,0 +1,50 @@
+#pragma once
+
+// What may become of a durable task, as functions of its row and the time: no storage, no clock. Every store loads a
+// row, asks here what becomes of it, and writes row and effects back in one transaction. So all stores agree.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "cohort/store/task_store.h"
+
+namespace cohort::chain_rules {
+
+/// What a transition leaves behind besides the row.
+struct Effects {
+  std::vector<ChainEvent> events;
+  std::optional<DeadLetter> dead_letter;
+  bool drops_dead_letter = false;
+  Duration held{};  ///< Everybody waited so long for a suspect that ran alone.
+};
+
+/// A row as submitted: ready, pending, or completed when it has no callbacks. `held` is what pauses of its group and
+/// suspects have added up to so far.
+[[nodiscard]] ChainTask make(NewTask request, std::uint64_t sequence, WallTime now, Duration held, Effects& effects);
+
+/// Whether nothing of it may be started any more, by what pauses have added up to by now.
+[[nodiscard]] bool is_expired(const ChainTask& task, WallTime now, Duration held);
+void expire(ChainTask& task, WallTime now, Effects& effects);
+
+/// The message readies a pending row, or expires it.
+[[nodiscard]] IntakeOutcome take_in(ChainTask& task, const TakenIn& message, WallTime now, Duration held,
+                                    Effects& effects);
+[[nodiscard]] DeadLetter letter_of(const TakenIn& message, const std::string& reason, WallTime now);
+
+/// Whether this boot may claim it now. Not whether its plugin is wanted.
+[[nodiscard]] bool is_claimable(const ChainTask& task, const std::string& boot, WallTime now);
+/// Two boots died with this step running, or somebody has said so.
+[[nodiscard]] bool is_suspect(const ChainTask& task, const std::function<bool(const std::string& boot)>& came_back);
+void claim(ChainTask& task, const ClaimRequest& request, std::uint64_t epoch, bool suspect, WallTime now);
+/// kStale unless the claim is the current one.
+[[nodiscard]] Result<Written> write(ChainTask& task, const Claim& claim, std::uint64_t number, const RunnerWrite& write,
+                                    WallTime now, Effects& effects);
+/// Its owner is dead, or has left: ready again, or poison when it ran alone.
+void take_over(ChainTask& task, bool owner_left, WallTime now, Effects& effects);
+
+[[nodiscard]] Result<Written> cancel(ChainTask& task, const std::string& reason, WallTime now, Effects& effects);
+[[nodiscard]] Result<void> replay(ChainTask& task, const ReplayRequest& request, WallTime now, Duration held,
+                                  Effects& effects);
+
+}  // namespace cohort::chain_rules

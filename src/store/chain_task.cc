@@ -1,0 +1,112 @@
+#include "cohort/store/chain_task.h"
+
+#include <algorithm>
+#include <array>
+#include <ostream>
+
+namespace cohort {
+
+namespace {
+
+constexpr std::array<std::string_view, kChainStates> kNames = {"pending", "ready",     "processing", "completed",
+                                                               "failed",  "cancelled", "expired",    "poison"};
+
+Error too_long(const char* what, std::size_t bytes, std::size_t most) {
+  return {ErrorCode::kInvalid, "the " + std::string(what) + " of the task has " + std::to_string(bytes) +
+                                   " bytes; at most " + std::to_string(most) + " are allowed"};
+}
+
+// FNV-1a over 128 bits, field by field with its length, so that two requests are not taken for one by chance.
+class Hash {
+ public:
+  void add(std::string_view text) {
+    add(static_cast<std::uint64_t>(text.size()));
+    for (const char c : text) add_byte(static_cast<unsigned char>(c));
+  }
+  void add(std::uint64_t number) {
+    for (int i = 0; i < 8; ++i) add_byte(static_cast<unsigned char>(number >> (8 * i)));
+  }
+  [[nodiscard]] std::string hex() const {
+    static constexpr char kDigits[] = "0123456789abcdef";
+    std::string text;
+    for (const std::uint64_t half : {a_, b_}) {
+      for (int shift = 60; shift >= 0; shift -= 4) text += kDigits[(half >> shift) & 15U];
+    }
+    return text;
+  }
+
+ private:
+  void add_byte(unsigned char byte) {
+    a_ = (a_ ^ byte) * 0x100000001b3U;
+    b_ = (b_ + byte + 1) * 0x9e3779b97f4a7c15U;
+    b_ ^= b_ >> 29U;
+  }
+  std::uint64_t a_ = 0xcbf29ce484222325U;
+  std::uint64_t b_ = 0x84222325cbf29ce4U;
+};
+
+}  // namespace
+
+std::string_view to_string(ChainState state) { return kNames.at(static_cast<std::size_t>(state)); }
+
+std::optional<ChainState> chain_state_of(std::string_view name) {
+  const auto found = std::ranges::find(kNames, name);
+  if (found == kNames.end()) return std::nullopt;
+  return static_cast<ChainState>(found - kNames.begin());
+}
+
+std::ostream& operator<<(std::ostream& out, ChainState state) { return out << to_string(state); }
+
+Result<void> check(const NewTask& task) {
+  if (task.id.size() > NewTask::kMaxIdBytes) return too_long("id", task.id.size(), NewTask::kMaxIdBytes);
+  if (task.group.empty()) return Error{ErrorCode::kInvalid, "the task names no group; every task belongs to one"};
+  if (task.group.size() > 1024) return too_long("group", task.group.size(), 1024);
+  if (task.session.size() > 256) return too_long("session", task.session.size(), 256);
+  if (task.file.size() > 4096) return too_long("file reference", task.file.size(), 4096);
+  if (task.idempotency_key.size() > 256) return too_long("idempotency key", task.idempotency_key.size(), 256);
+  if (task.callbacks.size() > NewTask::kMaxCallbacks) {
+    return Error{ErrorCode::kInvalid, "the task has " + std::to_string(task.callbacks.size()) + " callbacks; at most " +
+                                          std::to_string(NewTask::kMaxCallbacks) + " are allowed"};
+  }
+  if (task.tags.size() > NewTask::kMaxTags) return Error{ErrorCode::kInvalid, "the task has more than 32 tags"};
+  for (const std::string& tag : task.tags) {
+    if (tag.empty() || tag.size() > 128) return Error{ErrorCode::kInvalid, "a tag has 1 to 128 bytes"};
+  }
+  std::size_t bytes = task.payload.size();
+  for (const Callback& each : task.callbacks) {
+    if (each.plugin.empty()) return Error{ErrorCode::kInvalid, "a callback of the task names no plugin"};
+    if (each.timeout && *each.timeout <= Duration::zero()) {
+      return Error{ErrorCode::kInvalid, "the time-out of callback '" + each.plugin + "' must be above 0"};
+    }
+    bytes += each.parameters.size();
+  }
+  if (bytes > NewTask::kMaxPayloadBytes) return too_long("payload and parameters", bytes, NewTask::kMaxPayloadBytes);
+  if (task.deadline <= Duration::zero()) return Error{ErrorCode::kInvalid, "the deadline of the task must be above 0"};
+  return {};
+}
+
+std::string request_hash(const NewTask& task) {
+  Hash hash;
+  for (const std::string* field : {&task.group, &task.session, &task.file, &task.payload}) hash.add(*field);
+  hash.add(task.callbacks.size());
+  for (const Callback& each : task.callbacks) {
+    hash.add(each.plugin);
+    hash.add(each.parameters);
+    hash.add(static_cast<std::uint64_t>(each.timeout.value_or(Duration(-1)).count()));
+    const RetryPolicy retry = each.retry.value_or(RetryPolicy{.max_retries = static_cast<std::uint32_t>(-1)});
+    hash.add(retry.max_retries);
+    hash.add(static_cast<std::uint64_t>(retry.backoff.count()));
+    hash.add(static_cast<std::uint64_t>(retry.max_backoff.count()));
+    hash.add(static_cast<std::uint64_t>(retry.multiplier * 1000));
+    hash.add(static_cast<std::uint64_t>(retry.jitter * 1000));
+  }
+  hash.add(static_cast<std::uint64_t>(task.deadline.count()));
+  hash.add(static_cast<std::uint64_t>(task.priority));
+  hash.add(task.tags.size());
+  for (const std::string& tag : task.tags) hash.add(tag);
+  hash.add(static_cast<std::uint64_t>(task.start_at.value_or(WallTime()).time_since_epoch().count()));
+  hash.add(task.pending ? 1 : 0);
+  return hash.hex();
+}
+
+}  // namespace cohort

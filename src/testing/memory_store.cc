@@ -1,0 +1,501 @@
+#include "cohort/testing/memory_store.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "store/chain_rules.h"
+
+namespace cohort {
+
+namespace {
+
+Error no_such_task(const std::string& id) { return {ErrorCode::kNotFound, "there is no task '" + id + "'"}; }
+
+bool same_request(const NewTask& a, const NewTask& b) { return request_hash(a) == request_hash(b); }
+
+}  // namespace
+
+ChainTask* MemoryStore::find(const std::string& id) {
+  const auto found = tasks_.find(id);
+  return found == tasks_.end() ? nullptr : &found->second;
+}
+
+Duration MemoryStore::held(const std::string& group, WallTime now) {
+  const Group& of = groups_[group];
+  return held_ + of.paused_total + (of.paused_since ? Duration(now - *of.paused_since) : Duration::zero());
+}
+
+// Puts the row where its state belongs.
+void MemoryStore::keep(const ChainTask& task) {
+  Group& group = groups_[task.request.group];
+  const std::pair key{std::pair{task.request.priority, task.sequence}, task.id()};
+  if (task.state == ChainState::kReady) {
+    group.ready.insert(key);
+  } else {
+    group.ready.erase(key);
+  }
+}
+
+template <class Change>
+auto MemoryStore::change(ChainTask& task, Change&& change) {
+  chain_rules::Effects effects;
+  auto answer = change(effects);
+  keep(task);
+  for (ChainEvent& event : effects.events) {
+    event.sequence = ++event_sequence_;
+    events_.push_back(std::move(event));
+  }
+  if (effects.drops_dead_letter) letters_.erase(task.id());
+  if (effects.dead_letter) letters_[task.id()] = *std::move(effects.dead_letter);
+  held_ += effects.held;
+  return answer;
+}
+
+void MemoryStore::submit(std::vector<NewTask> tasks, Completion<std::vector<Result<Submitted>>> done) {
+  std::vector<Result<Submitted>> answers;
+  {
+    MutexLock lock(mutex_);
+    const WallTime now = clock_.now();
+    for (NewTask& task : tasks) answers.push_back(submit_one(std::move(task), now));
+  }
+  done(std::move(answers));
+}
+
+Result<Submitted> MemoryStore::submit_one(NewTask request, WallTime now) {
+  if (auto good = check(request); !good) return good.error();
+  if (request.id.empty()) return Error{ErrorCode::kInvalid, "the task has no id"};
+  if (!request.idempotency_key.empty()) {
+    const auto known = keys_.find({request.group, request.idempotency_key});
+    if (known != keys_.end()) {
+      const ChainTask& there = tasks_.at(known->second);
+      if (same_request(there.request, request)) return Submitted{there.id(), there.state, true};
+      return Error{ErrorCode::kConflict, "the idempotency key '" + request.idempotency_key + "' belongs to task '" +
+                                             there.id() + "', which was another request"};
+    }
+  }
+  if (const ChainTask* there = find(request.id)) {
+    if (same_request(there->request, request)) return Submitted{there->id(), there->state, true};
+    return Error{ErrorCode::kExists, "there is another task '" + request.id + "'"};
+  }
+  chain_rules::Effects effects;
+  ChainTask task = chain_rules::make(std::move(request), ++sequence_, now, Duration::zero(), effects);
+  task.held_before = held(task.request.group, now);
+  ChainTask& there = tasks_[task.id()] = task;
+  if (!there.request.idempotency_key.empty()) keys_[{there.request.group, there.request.idempotency_key}] = there.id();
+  return change(there, [&](chain_rules::Effects& more) {
+    more = std::move(effects);
+    return Submitted{there.id(), there.state, false};
+  });
+}
+
+void MemoryStore::take_in(std::vector<TakenIn> messages, Completion<std::vector<IntakeOutcome>> done) {
+  std::vector<IntakeOutcome> outcomes;
+  {
+    MutexLock lock(mutex_);
+    const WallTime now = clock_.now();
+    for (TakenIn& message : messages) outcomes.push_back(take_in_one(message, now));
+  }
+  done(std::move(outcomes));
+}
+
+IntakeOutcome MemoryStore::take_in_one(TakenIn& message, WallTime now) {
+  const auto refuse = [&](IntakeOutcome outcome, const std::string& reason) {
+    DeadLetter letter = chain_rules::letter_of(message, reason, now);
+    if (letter.task_id.empty() || tasks_.contains(letter.task_id)) letter.task_id = "message:" + message.message_id;
+    if (!refused_messages_.insert(message.message_id).second) return IntakeOutcome::kDuplicate;
+    const std::string id = letter.task_id;
+    letters_[id] = std::move(letter);
+    return outcome;
+  };
+  if (refused_messages_.contains(message.message_id)) return IntakeOutcome::kDuplicate;
+  if (message.refused) return refuse(IntakeOutcome::kRefused, "");
+  ChainTask* there = find(message.task ? message.task->id : message.task_id);
+  if (there != nullptr) {
+    return change(*there, [&](chain_rules::Effects& effects) {
+      return chain_rules::take_in(*there, message, now, held(there->request.group, now), effects);
+    });
+  }
+  if (!message.task)
+    return refuse(IntakeOutcome::kUnknown, "it names task '" + message.task_id + "', which is not there");
+  if (message.deadline && now >= *message.deadline)
+    return refuse(IntakeOutcome::kExpired, "it came after its deadline");
+  message.task->pending = false;
+  const std::string id = message.task->id;
+  if (auto made = submit_one(*message.task, now); !made || made->existed) {
+    return made ? IntakeOutcome::kDuplicate : refuse(IntakeOutcome::kRefused, made.error().message);
+  }
+  tasks_.at(id).message_id = message.message_id;
+  return IntakeOutcome::kCreated;
+}
+
+void MemoryStore::join(NodeLease node, Duration lease, Completion<void> done) {
+  Result<void> answer;
+  {
+    MutexLock lock(mutex_);
+    const std::string boot = node.boot;
+    const WallTime until = saturating_add(clock_.now(), lease);
+    const auto [place, is_new] = boots_.try_emplace(boot, Boot{std::move(node), until});
+    if (!is_new && place->second.dead) answer = Error{ErrorCode::kExists, "boot '" + boot + "' has been used before"};
+  }
+  done(std::move(answer));
+}
+
+void MemoryStore::note_sign_of_life(const std::string& boot) {
+  const auto found = boots_.find(boot);
+  if (found != boots_.end() && found->second.dead) found->second.came_back = true;
+}
+
+void MemoryStore::renew(std::string boot, Duration lease, Completion<void> done) {
+  Result<void> answer;
+  {
+    MutexLock lock(mutex_);
+    note_sign_of_life(boot);
+    const WallTime now = clock_.now();
+    const auto found = boots_.find(boot);
+    if (found == boots_.end() || found->second.dead || found->second.lease_until <= now) {
+      answer = Error{ErrorCode::kStale, "the lease of boot '" + boot + "' has run out"};
+    } else {
+      found->second.lease_until = saturating_add(now, lease);
+    }
+  }
+  done(std::move(answer));
+}
+
+void MemoryStore::free_claims_of(const std::string& boot, bool left, WallTime now, std::set<std::string>& groups) {
+  for (auto& [id, task] : tasks_) {
+    if (task.owner != boot || is_final(task.state)) continue;
+    change(task, [&, &row = task](chain_rules::Effects& effects) {
+      if (bugs_.blames_neighbours && row.attempt_open && !left && row.crashes.size() >= 2) row.alone = true;
+      chain_rules::take_over(row, left, now, effects);
+      return 0;
+    });
+    if (task.state == ChainState::kReady) groups.insert(task.request.group);
+  }
+}
+
+void MemoryStore::leave(std::string boot, Completion<void> done) {
+  {
+    MutexLock lock(mutex_);
+    std::set<std::string> groups;
+    const auto found = boots_.find(boot);
+    if (found != boots_.end() && !found->second.dead) {
+      found->second.dead = true;
+      free_claims_of(boot, true, clock_.now(), groups);
+    }
+  }
+  done({});
+}
+
+void MemoryStore::take_over(std::string boot, bool all_others, Completion<std::vector<std::string>> done) {
+  std::set<std::string> groups;
+  {
+    MutexLock lock(mutex_);
+    const WallTime now = clock_.now();
+    for (auto& [name, each] : boots_) {
+      if (name == boot || each.dead || (!all_others && each.lease_until > now)) continue;
+      each.dead = true;
+      free_claims_of(name, false, now, groups);
+    }
+  }
+  done(std::vector<std::string>(groups.begin(), groups.end()));
+}
+
+void MemoryStore::claim(ClaimRequest request, Completion<ClaimAnswer> done) {
+  Result<ClaimAnswer> answer = ClaimAnswer();
+  {
+    MutexLock lock(mutex_);
+    const WallTime now = clock_.now();
+    note_sign_of_life(request.boot);
+    const auto boot = boots_.find(request.boot);
+    if (boot == boots_.end() || boot->second.dead || boot->second.lease_until <= now) {
+      answer = Error{ErrorCode::kStale, "boot '" + request.boot + "' has no lease"};
+    } else {
+      answer = claim_one(request, now);
+    }
+  }
+  done(std::move(answer));
+}
+
+ClaimAnswer MemoryStore::claim_one(const ClaimRequest& request, WallTime now) {
+  const auto came_back = [this](const std::string& boot) COHORT_REQUIRES(mutex_) {
+    const auto found = boots_.find(boot);
+    return found != boots_.end() && found->second.came_back;
+  };
+  for (const auto& [id, task] : tasks_) {
+    if (task.claim_id != request.id || task.owner != request.boot || task.state != ChainState::kProcessing) continue;
+    return {.task = task, .suspect = chain_rules::is_suspect(task, came_back), .more = true, .next_in = {}};
+  }
+  Group& group = groups_[request.group];
+  ClaimAnswer answer;
+  if (group.paused_since) return answer;
+  const Duration held_by_now = held(request.group, now);
+  std::vector<std::string> ids;
+  for (const bool kept : {true, false}) {  // What this boot keeps goes first.
+    for (const auto& [order, id] : group.ready) {
+      const ChainTask& task = tasks_.at(id);
+      if ((task.kept_until && task.owner == request.boot) == kept) ids.push_back(id);
+    }
+  }
+  for (const std::string& id : ids) {
+    ChainTask& task = tasks_.at(id);
+    if (chain_rules::is_expired(task, now, held_by_now)) {
+      change(task, [&](chain_rules::Effects& effects) { return chain_rules::expire(task, now, effects), 0; });
+      continue;
+    }
+    if (!chain_rules::is_claimable(task, request.boot, now)) {
+      WallTime due = task.due_at.value_or(now);
+      if (task.kept_until && task.owner != request.boot) due = std::max(due, *task.kept_until);
+      const Duration in = due - now;
+      answer.next_in = std::min(answer.next_in.value_or(in), in);
+      continue;
+    }
+    if (std::ranges::count(request.without_plugins, task.callback()->plugin) != 0) continue;
+    if (answer.task) {
+      answer.more = true;
+      break;
+    }
+    answer.suspect = chain_rules::is_suspect(task, came_back);
+    change(task, [&](chain_rules::Effects&) {
+      return chain_rules::claim(task, request, task.epoch + 1, answer.suspect, now), 0;
+    });
+    answer.task = task;
+  }
+  return answer;
+}
+
+void MemoryStore::write(Claim claim, std::uint64_t number, RunnerWrite write, Completion<Written> done) {
+  Result<Written> answer = no_such_task(claim.task_id);
+  {
+    MutexLock lock(mutex_);
+    note_sign_of_life(claim.boot);
+    if (ChainTask* task = find(claim.task_id)) {
+      answer = change(*task, [&](chain_rules::Effects& effects) {
+        if (bugs_.accepts_stale_epochs && task->state == ChainState::kProcessing) {
+          claim.epoch = task->epoch;
+          claim.boot = task->owner;
+          if (number != 0) number = task->writes + 1;
+          if (auto* checkpoint = std::get_if<Checkpoint>(&write)) checkpoint->step = task->step;
+        }
+        return chain_rules::write(*task, claim, number, write, clock_.now(), effects);
+      });
+    }
+  }
+  done(std::move(answer));
+}
+
+void MemoryStore::groups_with_work(Completion<std::vector<GroupWork>> done) {
+  std::vector<GroupWork> work;
+  {
+    MutexLock lock(mutex_);
+    const WallTime now = clock_.now();
+    for (const auto& [name, group] : groups_) {
+      if (group.ready.empty() || group.paused_since) continue;
+      std::optional<Duration> next = Duration::max();
+      for (const auto& [order, id] : group.ready) {
+        const ChainTask& task = tasks_.at(id);
+        const WallTime due = std::max(task.due_at.value_or(now), task.kept_until.value_or(now));
+        if (due <= now) next.reset();
+        if (!next) break;
+        next = std::min(*next, Duration(due - now));
+      }
+      work.push_back({name, next});
+    }
+  }
+  done(std::move(work));
+}
+
+void MemoryStore::cancel(std::string task_id, std::string reason, Completion<Written> done) {
+  Result<Written> answer = no_such_task(task_id);
+  {
+    MutexLock lock(mutex_);
+    if (ChainTask* task = find(task_id)) {
+      answer = change(*task, [&](chain_rules::Effects& effects) {
+        return chain_rules::cancel(*task, reason, clock_.now(), effects);
+      });
+    }
+  }
+  done(std::move(answer));
+}
+
+void MemoryStore::replay(ReplayRequest request, Completion<ChainTask> done) {
+  Result<ChainTask> answer = no_such_task(request.task_id);
+  {
+    MutexLock lock(mutex_);
+    if (ChainTask* task = find(request.task_id)) {
+      const WallTime now = clock_.now();
+      answer = change(*task, [&](chain_rules::Effects& effects) -> Result<ChainTask> {
+        auto good = chain_rules::replay(*task, request, now, held(task->request.group, now), effects);
+        if (!good) return good.error();
+        return *task;
+      });
+    }
+  }
+  done(std::move(answer));
+}
+
+void MemoryStore::pause_group(std::string group, bool paused, Completion<void> done) {
+  {
+    MutexLock lock(mutex_);
+    Group& of = groups_[group];
+    const WallTime now = clock_.now();
+    if (paused && !of.paused_since) of.paused_since = now;
+    if (!paused && of.paused_since) {
+      of.paused_total += now - *of.paused_since;
+      of.paused_since.reset();
+    }
+  }
+  done({});
+}
+
+void MemoryStore::command(Command command, Completion<std::uint64_t> done) {
+  std::uint64_t sequence = 0;
+  {
+    MutexLock lock(mutex_);
+    command.sequence = sequence = commands_.empty() ? 1 : commands_.back().sequence + 1;
+    command.at = clock_.now();
+    commands_.push_back(std::move(command));
+  }
+  done(sequence);
+}
+
+void MemoryStore::commands(std::uint64_t after, std::uint32_t limit, Completion<std::vector<Command>> done) {
+  std::vector<Command> found;
+  {
+    MutexLock lock(mutex_);
+    for (const Command& each : commands_) {
+      if (each.sequence > after && found.size() < limit) found.push_back(each);
+    }
+  }
+  done(std::move(found));
+}
+
+void MemoryStore::get(std::string task_id, Completion<ChainTask> done) {
+  Result<ChainTask> answer = no_such_task(task_id);
+  {
+    MutexLock lock(mutex_);
+    if (const ChainTask* task = find(task_id)) answer = *task;
+  }
+  done(std::move(answer));
+}
+
+void MemoryStore::list(TaskFilter filter, Completion<std::vector<ChainTask>> done) {
+  std::vector<ChainTask> found;
+  {
+    MutexLock lock(mutex_);
+    for (const auto& [id, task] : tasks_) {
+      if (!filter.group.empty() && task.request.group != filter.group) continue;
+      if (filter.state && task.state != *filter.state) continue;
+      if (!filter.tag.empty() && std::ranges::count(task.request.tags, filter.tag) == 0) continue;
+      if (filter.before != 0 && task.sequence >= filter.before) continue;
+      found.push_back(task);
+      found.back().request.payload.clear();
+      found.back().context.clear();
+    }
+  }
+  std::ranges::sort(found, std::greater<>(), &ChainTask::sequence);
+  if (found.size() > filter.limit) found.resize(filter.limit);
+  done(std::move(found));
+}
+
+void MemoryStore::dead_letters(std::string after_task, std::uint32_t limit, Completion<std::vector<DeadLetter>> done) {
+  std::vector<DeadLetter> found;
+  {
+    MutexLock lock(mutex_);
+    for (auto each = letters_.upper_bound(after_task); each != letters_.end() && found.size() < limit; ++each) {
+      found.push_back(each->second);
+    }
+  }
+  done(std::move(found));
+}
+
+void MemoryStore::discard_dead_letter(std::string task_id, Completion<void> done) {
+  Result<void> answer;
+  {
+    MutexLock lock(mutex_);
+    if (letters_.erase(task_id) == 0) answer = Error{ErrorCode::kNotFound, "task '" + task_id + "' has no dead letter"};
+  }
+  done(std::move(answer));
+}
+
+void MemoryStore::events(std::uint64_t after, std::uint32_t limit, Completion<std::vector<ChainEvent>> done) {
+  std::vector<ChainEvent> found;
+  {
+    MutexLock lock(mutex_);
+    auto each = std::ranges::upper_bound(events_, after, {}, &ChainEvent::sequence);
+    for (; each != events_.end() && found.size() < limit; ++each) found.push_back(*each);
+  }
+  done(std::move(found));
+}
+
+void MemoryStore::paused_groups(Completion<std::vector<std::string>> done) {
+  std::vector<std::string> found;
+  {
+    MutexLock lock(mutex_);
+    for (const auto& [name, group] : groups_) {
+      if (group.paused_since) found.push_back(name);
+    }
+  }
+  done(std::move(found));
+}
+
+void MemoryStore::stats(Completion<StoreStats> done) {
+  StoreStats stats;
+  {
+    MutexLock lock(mutex_);
+    for (const auto& [id, task] : tasks_) ++stats.tasks[static_cast<std::size_t>(task.state)];
+    stats.dead_letters = letters_.size();
+    stats.events = events_.size();
+  }
+  done(stats);
+}
+
+void MemoryStore::set_cursor(std::string name, std::uint64_t value, Completion<void> done) {
+  {
+    MutexLock lock(mutex_);
+    cursors_[name] = value;
+  }
+  done({});
+}
+
+void MemoryStore::cursor(std::string name, Completion<std::uint64_t> done) {
+  std::uint64_t value = 0;
+  {
+    MutexLock lock(mutex_);
+    const auto found = cursors_.find(name);
+    if (found != cursors_.end()) value = found->second;
+  }
+  done(value);
+}
+
+void MemoryStore::remove_ended(Duration older_than, std::uint32_t limit, Completion<std::uint64_t> done) {
+  std::uint64_t removed = 0;
+  {
+    MutexLock lock(mutex_);
+    const WallTime before = clock_.now() - std::chrono::duration_cast<std::chrono::microseconds>(older_than);
+    for (auto each = tasks_.begin(); each != tasks_.end() && removed < limit;) {
+      const ChainTask& task = each->second;
+      if (!is_final(task.state) || *task.ended_at > before) {
+        ++each;
+        continue;
+      }
+      keys_.erase({task.request.group, task.request.idempotency_key});
+      letters_.erase(task.id());
+      each = tasks_.erase(each);
+      ++removed;
+    }
+    std::uint32_t left = limit;
+    std::erase_if(events_, [&](const ChainEvent& event) { return event.at <= before && left > 0 && left-- > 0; });
+    left = limit;
+    std::erase_if(commands_, [&](const Command& command) { return command.at <= before && left > 0 && left-- > 0; });
+  }
+  done(removed);
+}
+
+std::vector<ChainTask> MemoryStore::all() const {
+  MutexLock lock(mutex_);
+  std::vector<ChainTask> rows;
+  for (const auto& [id, task] : tasks_) rows.push_back(task);
+  return rows;
+}
+
+}  // namespace cohort

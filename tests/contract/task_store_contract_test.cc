@@ -1,0 +1,591 @@
+// What every TaskStore promises, run on each of them.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <set>
+#include <thread>
+
+#include "contract/stores.h"
+
+namespace cohort {
+namespace {
+
+using namespace std::chrono_literals;
+
+enum class Kind { kMemory, kSqlite };
+
+class TaskStoreContract : public testing::TestWithParam<Kind> {
+ protected:
+  TaskStoreContract() {
+    if (GetParam() == Kind::kMemory) {
+      world_ = std::make_unique<MemoryStoreWorld>();
+    } else {
+      world_ = std::make_unique<SqliteStoreWorld>();
+    }
+    EXPECT_TRUE(join("boot-a"));
+  }
+
+  TaskStore& store() { return world_->store(); }
+  void advance(Duration duration) { world_->clock.advance(duration); }
+  WallTime now() { return world_->wall.now(); }
+
+  static NewTask task(const std::string& id, const std::string& group = "g", std::size_t steps = 2) {
+    NewTask made{.id = id, .group = group};
+    for (std::size_t i = 0; i < steps; ++i) made.callbacks.push_back({.plugin = "p" + std::to_string(i)});
+    return made;
+  }
+  Result<Submitted> submit(NewTask made) {
+    auto answer = wait<std::vector<Result<Submitted>>>([&](auto done) { store().submit({made}, std::move(done)); });
+    return answer ? answer->at(0) : Result<Submitted>(answer.error());
+  }
+  IntakeOutcome take_in(TakenIn message) {
+    return wait<std::vector<IntakeOutcome>>([&](auto done) { store().take_in({message}, std::move(done)); })->at(0);
+  }
+  Result<void> join(const std::string& boot, Duration lease = 15s) {
+    return wait<void>([&](auto done) { store().join({"node", boot}, lease, std::move(done)); });
+  }
+  Result<void> renew(const std::string& boot) {
+    return wait<void>([&](auto done) { store().renew(boot, 15s, std::move(done)); });
+  }
+  std::vector<std::string> take_over(const std::string& boot, bool all_others = false) {
+    return *wait<std::vector<std::string>>([&](auto done) { store().take_over(boot, all_others, std::move(done)); });
+  }
+  Result<ClaimAnswer> claim(ClaimRequest request) {
+    if (request.id.empty()) request.id = "claim-" + std::to_string(++claims_);
+    return wait<ClaimAnswer>([&](auto done) { store().claim(request, std::move(done)); });
+  }
+  ClaimAnswer claim(const std::string& group = "g", const std::string& boot = "boot-a") {
+    return *claim(ClaimRequest{.id = "", .boot = boot, .group = group});
+  }
+  Result<Written> write(const ChainTask& claimed, std::uint64_t number, RunnerWrite what) {
+    return wait<Written>([&](auto done) {
+      store().write({claimed.id(), claimed.owner, claimed.epoch}, number, what, std::move(done));
+    });
+  }
+  ChainTask get(const std::string& id) {
+    return *wait<ChainTask>([&](auto done) { store().get(id, std::move(done)); });
+  }
+  Result<Written> cancel(const std::string& id) {
+    return wait<Written>([&](auto done) { store().cancel(id, "no longer wanted", std::move(done)); });
+  }
+  Result<ChainTask> replay(ReplayRequest request) {
+    return wait<ChainTask>([&](auto done) { store().replay(request, std::move(done)); });
+  }
+  void pause(const std::string& group, bool paused) {
+    ASSERT_TRUE(wait<void>([&](auto done) { store().pause_group(group, paused, std::move(done)); }));
+  }
+  std::vector<DeadLetter> letters() {
+    return *wait<std::vector<DeadLetter>>([&](auto done) { store().dead_letters("", 100, std::move(done)); });
+  }
+  std::vector<std::string> event_kinds(std::uint64_t after = 0) {
+    std::vector<std::string> kinds;
+    const auto events = wait<std::vector<ChainEvent>>([&](auto done) { store().events(after, 100, std::move(done)); });
+    for (const ChainEvent& each : *events) kinds.push_back(each.kind);
+    return kinds;
+  }
+  std::vector<GroupWork> work() {
+    return *wait<std::vector<GroupWork>>([&](auto done) { store().groups_with_work(std::move(done)); });
+  }
+  /// Claims and loses the node `times` times while the step runs.
+  void crash(int times) {
+    for (int i = 0; i < times; ++i) {
+      const std::string boot = "crashing-" + std::to_string(++boots_);
+      ASSERT_TRUE(join(boot));
+      ASSERT_TRUE(claim("g", boot).task);
+      advance(16s);
+      ASSERT_TRUE(join("boot-" + std::to_string(++boots_)));
+      take_over("boot-" + std::to_string(boots_));
+    }
+    ASSERT_TRUE(join(last_boot_ = "last-" + std::to_string(++boots_), 24h));
+  }
+
+  std::unique_ptr<StoreWorld> world_;
+  std::string last_boot_;
+  int claims_ = 0;
+  int boots_ = 0;
+};
+
+TEST_P(TaskStoreContract, ATaskGoesThroughItsSteps) {
+  ASSERT_EQ(submit(task("t"))->state, ChainState::kReady);
+  const ClaimAnswer claimed = claim();
+  ASSERT_TRUE(claimed.task);
+  EXPECT_FALSE(claimed.more);
+  EXPECT_EQ(claimed.task->state, ChainState::kProcessing);
+  EXPECT_EQ(claimed.task->request, task("t"));
+  EXPECT_EQ(claimed.task->attempt, 1U);
+  EXPECT_TRUE(claimed.task->attempt_open);
+  EXPECT_FALSE(claim().task);
+
+  ASSERT_TRUE(write(*claimed.task, 0, StepReport{.progress = 0.5, .note = "half", .log = {"line"}}));
+  EXPECT_EQ(get("t").progress, 0.5);
+  EXPECT_EQ(
+      write(*claimed.task, 1, Checkpoint{.step = 0, .context = R"({"a":1})", .ran = 3s, .begin_next = true})->state,
+      ChainState::kProcessing);
+  EXPECT_EQ(get("t").step, 1U);
+  EXPECT_EQ(get("t").attempt, 1U);
+  EXPECT_EQ(get("t").progress, 0);
+  EXPECT_EQ(write(*claimed.task, 2, Checkpoint{.step = 1, .context = R"({"a":2})", .ran = 4s})->state,
+            ChainState::kCompleted);
+  world_->restart();
+  const ChainTask ended = get("t");
+  EXPECT_EQ(ended.state, ChainState::kCompleted);
+  EXPECT_EQ(ended.context, R"({"a":2})");
+  EXPECT_EQ(ended.ran, 7s);
+  EXPECT_EQ(ended.log, std::vector<std::string>{"line"});
+  EXPECT_EQ(ended.ended_at, now());
+  EXPECT_EQ(event_kinds(), (std::vector<std::string>{"step_completed", "completed"}));
+  EXPECT_TRUE(letters().empty());
+}
+
+TEST_P(TaskStoreContract, NothingIsLostOfARequest) {
+  NewTask full{
+      .id = "full",
+      .group = "tenant \xC3\xA9",
+      .session = "s1",
+      .file = "https://example.org/x",
+      .payload = R"({"deep":[1,2,{"x":null}],"text":"\u0000 \" ü"})",
+      .callbacks = {{.plugin = "p", .parameters = R"({"n":1})", .timeout = 5s, .retry = RetryPolicy{.max_retries = 7}},
+                    {.plugin = "q"}},
+      .deadline = 90min,
+      .priority = Priority::kHigh,
+      .tags = {"a", "b=c"},
+      .start_at = now() + 1h,
+      .idempotency_key = "key"};
+  ASSERT_TRUE(submit(full));
+  world_->restart();
+  const ChainTask kept = get("full");
+  EXPECT_EQ(kept.request, full);
+  EXPECT_EQ(kept.deadline_at, now() + 1h + 90min);
+  EXPECT_EQ(kept.due_at, now() + 1h);
+}
+
+TEST_P(TaskStoreContract, WithoutCallbacksItIsCompletedAtOnce) {
+  EXPECT_EQ(submit(task("t", "g", 0))->state, ChainState::kCompleted);
+  EXPECT_EQ(event_kinds(), std::vector<std::string>{"completed"});
+}
+
+TEST_P(TaskStoreContract, BadRequestsAreRefusedOneByOne) {
+  auto answers = wait<std::vector<Result<Submitted>>>([&](auto done) {
+    store().submit({task("good"), task("", "g"), task("no group", ""), task(std::string(129, 'x'))}, std::move(done));
+  });
+  ASSERT_EQ(answers->size(), 4U);
+  EXPECT_TRUE(answers->at(0));
+  for (std::size_t i = 1; i < 4; ++i) EXPECT_EQ(answers->at(i).error().code, ErrorCode::kInvalid) << i;
+  NewTask big = task("big");
+  big.payload.assign(NewTask::kMaxPayloadBytes + 1, ' ');
+  EXPECT_EQ(submit(big).error().code, ErrorCode::kInvalid);
+}
+
+TEST_P(TaskStoreContract, TheSameSubmitTwiceIsOneTask) {
+  ASSERT_FALSE(submit(task("t"))->existed);
+  EXPECT_TRUE(submit(task("t"))->existed) << "its answer was lost";
+  NewTask other = task("t");
+  other.payload = R"({"x":1})";
+  EXPECT_EQ(submit(other).error().code, ErrorCode::kExists);
+}
+
+TEST_P(TaskStoreContract, AnIdempotencyKeyGivesTheSameTaskBack) {
+  NewTask first = task("t1");
+  first.idempotency_key = "order-7";
+  ASSERT_TRUE(submit(first));
+  NewTask again = first;
+  again.id = "t2";
+  EXPECT_EQ(submit(again)->task_id, "t1");
+  again.payload = "[]";
+  EXPECT_EQ(submit(again).error().code, ErrorCode::kConflict);
+  NewTask elsewhere = first;
+  elsewhere.id = "t3";
+  elsewhere.group = "other tenant";
+  EXPECT_EQ(submit(elsewhere)->task_id, "t3");
+}
+
+TEST_P(TaskStoreContract, ByPriorityThenByAge) {
+  for (const char* id : {"n1", "n2"}) ASSERT_TRUE(submit(task(id)));
+  NewTask high = task("h");
+  high.priority = Priority::kHigh;
+  NewTask low = task("l");
+  low.priority = Priority::kLow;
+  ASSERT_TRUE(submit(low));
+  ASSERT_TRUE(submit(high));
+  for (const char* id : {"h", "n1", "n2", "l"}) {
+    const ClaimAnswer claimed = claim();
+    EXPECT_EQ(claimed.task->id(), id);
+    EXPECT_EQ(claimed.more, claimed.task->id() != "l");
+  }
+}
+
+TEST_P(TaskStoreContract, NotBeforeItsTime) {
+  NewTask later = task("later");
+  later.start_at = now() + 10s;
+  ASSERT_TRUE(submit(later));
+  ASSERT_EQ(work().size(), 1U);
+  EXPECT_EQ(work()[0].next_in, 10s);
+  const ClaimAnswer early = claim();
+  EXPECT_FALSE(early.task);
+  EXPECT_EQ(early.next_in, 10s);
+  advance(10s);
+  EXPECT_TRUE(claim().task);
+  EXPECT_TRUE(work().empty());
+}
+
+TEST_P(TaskStoreContract, ALostAnswerToAClaimCanBeAskedForAgain) {
+  ASSERT_TRUE(submit(task("t")));
+  ASSERT_TRUE(submit(task("u")));
+  const ClaimRequest request{.id = "same", .boot = "boot-a", .group = "g"};
+  const auto first = claim(request);
+  const auto second = claim(request);
+  EXPECT_EQ(first->task->id(), second->task->id());
+  EXPECT_EQ(first->task->epoch, second->task->epoch);
+  EXPECT_EQ(second->task->attempt, 1U);
+}
+
+TEST_P(TaskStoreContract, ALostAnswerToAWriteCanBeAskedForAgain) {
+  ASSERT_TRUE(submit(task("t")));
+  const ChainTask claimed = *claim().task;
+  const Checkpoint checkpoint{.step = 0, .context = R"({"x":1})", .ran = 1s, .begin_next = true};
+  ASSERT_TRUE(write(claimed, 1, checkpoint));
+  EXPECT_EQ(write(claimed, 1, checkpoint)->state, ChainState::kProcessing);
+  EXPECT_EQ(get("t").step, 1U);
+  EXPECT_EQ(get("t").ran, 1s);
+  EXPECT_EQ(write(claimed, 3, AttemptBegun{}).error().code, ErrorCode::kStale) << "a number was left out";
+  const ChainFailed failed{.reason = "no"};
+  ASSERT_TRUE(write(claimed, 2, failed));
+  EXPECT_EQ(write(claimed, 2, failed)->state, ChainState::kFailed);
+  EXPECT_EQ(letters().size(), 1U);
+}
+
+TEST_P(TaskStoreContract, AStaleClaimWritesNothing) {
+  ASSERT_TRUE(submit(task("t")));
+  const ChainTask old = *claim().task;
+  advance(16s);
+  ASSERT_TRUE(join("boot-b"));
+  EXPECT_EQ(take_over("boot-b"), std::vector<std::string>{"g"});
+  const ChainTask current = *claim("g", "boot-b").task;
+  EXPECT_GT(current.epoch, old.epoch);
+  for (const RunnerWrite& each :
+       {RunnerWrite(Checkpoint{.step = 0, .context = R"({"stale":1})"}), RunnerWrite(ChainFailed{.reason = "stale"}),
+        RunnerWrite(AttemptEnded{.give_back = true}), RunnerWrite(AttemptBegun{})}) {
+    EXPECT_EQ(write(old, 1, each).error().code, ErrorCode::kStale);
+  }
+  EXPECT_EQ(write(old, 0, StepReport{.progress = 1}).error().code, ErrorCode::kStale);
+  EXPECT_EQ(get("t").context, "{}");
+  EXPECT_EQ(get("t").owner, "boot-b");
+  EXPECT_TRUE(write(current, 1, Checkpoint{.step = 0}));
+  EXPECT_EQ(claim({.id = "c", .boot = "boot-a", .group = "g"}).error().code, ErrorCode::kStale);
+  EXPECT_EQ(renew("boot-a").error().code, ErrorCode::kStale);
+}
+
+TEST_P(TaskStoreContract, ALeaseHoldsAsLongAsItIsRenewed) {
+  ASSERT_TRUE(submit(task("t")));
+  ASSERT_TRUE(claim().task);
+  ASSERT_TRUE(join("boot-b", 1h));
+  for (int i = 0; i < 10; ++i) {
+    advance(10s);
+    ASSERT_TRUE(renew("boot-a"));
+    EXPECT_TRUE(take_over("boot-b").empty());
+  }
+  advance(15s);
+  EXPECT_EQ(renew("boot-a").error().code, ErrorCode::kStale);
+  EXPECT_EQ(take_over("boot-b").size(), 1U);
+}
+
+TEST_P(TaskStoreContract, TheCheckpointSurvivesATakeOver) {
+  ASSERT_TRUE(submit(task("t")));
+  const ChainTask claimed = *claim().task;
+  ASSERT_TRUE(write(claimed, 1, Checkpoint{.step = 0, .context = R"({"done":0})"}));
+  world_->restart();
+  ASSERT_TRUE(join("boot-b"));
+  EXPECT_EQ(take_over("boot-b", true), std::vector<std::string>{"g"});
+  const ChainTask again = *claim("g", "boot-b").task;
+  EXPECT_EQ(again.step, 1U);
+  EXPECT_EQ(again.context, R"({"done":0})");
+  EXPECT_EQ(write(claimed, 1, Checkpoint{.step = 0}).error().code, ErrorCode::kStale);
+}
+
+TEST_P(TaskStoreContract, WhoLeavesIsNotToBlame) {
+  ASSERT_TRUE(submit(task("t")));
+  ASSERT_TRUE(claim().task);
+  ASSERT_TRUE(wait<void>([&](auto done) { store().leave("boot-a", std::move(done)); }));
+  EXPECT_EQ(get("t").state, ChainState::kReady);
+  EXPECT_TRUE(get("t").crashes.empty());
+  EXPECT_EQ(join("boot-a").error().code, ErrorCode::kExists);
+}
+
+TEST_P(TaskStoreContract, AStepThatTakesNodesDownIsSuspectThenPoison) {
+  ASSERT_TRUE(submit(task("t")));
+  crash(1);
+  EXPECT_EQ(get("t").crashes.size(), 1U);
+  crash(1);
+  ClaimAnswer suspect = claim("g", last_boot_);
+  EXPECT_TRUE(suspect.suspect);
+  EXPECT_FALSE(suspect.task->attempt_open) << "it must wait until it is alone";
+  ASSERT_TRUE(write(*suspect.task, 1, AttemptBegun{.alone = true}));
+  ASSERT_TRUE(join("boot-z"));
+  take_over("boot-z", true);
+  EXPECT_EQ(get("t").state, ChainState::kPoison);
+  ASSERT_EQ(letters().size(), 1U);
+  EXPECT_EQ(letters()[0].state, ChainState::kPoison);
+
+  ASSERT_TRUE(replay({.task_id = "t"}));
+  EXPECT_TRUE(claim("g", "boot-z").suspect) << "a replayed poison task starts as a suspect";
+}
+
+TEST_P(TaskStoreContract, ASuspectThatSucceedsIsForgiven) {
+  ASSERT_TRUE(submit(task("t")));
+  crash(2);
+  const ClaimAnswer suspect = claim("g", last_boot_);
+  ASSERT_TRUE(write(*suspect.task, 1, AttemptBegun{.alone = true}));
+  ASSERT_TRUE(write(*suspect.task, 2, Checkpoint{.step = 0, .ran = 10s}));
+  EXPECT_TRUE(get("t").crashes.empty());
+  ASSERT_TRUE(write(*suspect.task, 3, AttemptEnded{.failed = false, .give_back = true}));
+  EXPECT_FALSE(claim("g", last_boot_).suspect);
+}
+
+TEST_P(TaskStoreContract, ABootThatComesBackHadNotCrashed) {
+  ASSERT_TRUE(submit(task("t")));
+  ASSERT_TRUE(claim().task);
+  advance(16s);
+  ASSERT_TRUE(join("boot-b", 24h));
+  take_over("boot-b");
+  crash(1);
+  EXPECT_EQ(get("t").crashes.size(), 2U);
+  EXPECT_EQ(renew("boot-a").error().code, ErrorCode::kStale);
+  EXPECT_FALSE(claim("g", last_boot_).suspect);
+}
+
+TEST_P(TaskStoreContract, GivenBackItWaitsAndMayBeKept) {
+  ASSERT_TRUE(submit(task("t")));
+  ASSERT_TRUE(join("boot-b", 1h));
+  const ChainTask claimed = *claim().task;
+  ASSERT_TRUE(write(claimed, 1, AttemptEnded{.error = "busy", .give_back = true, .delay = 5s, .keep = 10s}));
+  EXPECT_EQ(get("t").failures, 1U);
+  EXPECT_EQ(get("t").error, "busy");
+  EXPECT_FALSE(claim().task);
+  advance(5s);
+  EXPECT_FALSE(claim("g", "boot-b").task) << "boot-a keeps it";
+  const ClaimAnswer again = claim();
+  ASSERT_TRUE(again.task);
+  EXPECT_EQ(again.task->attempt, 2U);
+  ASSERT_TRUE(write(*again.task, 1, AttemptEnded{.give_back = true, .keep = 5s}));
+  advance(5s);
+  EXPECT_TRUE(claim("g", "boot-b").task) << "not for longer than it said";
+}
+
+TEST_P(TaskStoreContract, PausedPluginsAndGroupsWait) {
+  ASSERT_TRUE(submit(task("t")));
+  NewTask other = task("u");
+  other.callbacks[0].plugin = "q";
+  ASSERT_TRUE(submit(other));
+  EXPECT_EQ(claim({.id = "", .boot = "boot-a", .group = "g", .without_plugins = {"p0"}})->task->id(), "u");
+  EXPECT_FALSE(claim({.id = "", .boot = "boot-a", .group = "g", .without_plugins = {"p0"}})->task);
+  pause("g", true);
+  EXPECT_FALSE(claim().task);
+  EXPECT_TRUE(work().empty());
+  world_->restart();
+  EXPECT_EQ(*wait<std::vector<std::string>>([&](auto done) { store().paused_groups(std::move(done)); }),
+            std::vector<std::string>{"g"});
+  pause("g", false);
+  EXPECT_EQ(claim().task->id(), "t");
+}
+
+TEST_P(TaskStoreContract, ADeadlineExpiresWhatIsNotStarted) {
+  NewTask brief = task("t");
+  brief.deadline = 10s;
+  ASSERT_TRUE(submit(brief));
+  NewTask next = task("next");
+  ASSERT_TRUE(submit(next));
+  advance(10s);
+  EXPECT_EQ(claim().task->id(), "next");
+  EXPECT_EQ(get("t").state, ChainState::kExpired);
+  ASSERT_EQ(letters().size(), 1U);
+  EXPECT_EQ(letters()[0].task_id, "t");
+  EXPECT_EQ(event_kinds(), std::vector<std::string>{"expired"});
+}
+
+TEST_P(TaskStoreContract, APauseExtendsDeadlinesByItsLength) {
+  NewTask brief = task("t");
+  brief.deadline = 10s;
+  ASSERT_TRUE(submit(brief));
+  advance(5s);
+  pause("g", true);
+  advance(1h);
+  pause("g", false);
+  advance(4s);
+  ASSERT_TRUE(join("boot-b", 1h));
+  EXPECT_TRUE(claim("g", "boot-b").task);
+}
+
+TEST_P(TaskStoreContract, CancelWhereverItIs) {
+  ASSERT_TRUE(submit(task("waiting")));
+  EXPECT_EQ(cancel("waiting")->state, ChainState::kCancelled);
+  EXPECT_EQ(cancel("waiting")->state, ChainState::kCancelled);
+  EXPECT_FALSE(claim().task);
+
+  ASSERT_TRUE(submit(task("running")));
+  const ChainTask running = *claim().task;
+  EXPECT_EQ(cancel("running")->state, ChainState::kProcessing);
+  const auto written = write(running, 1, Checkpoint{.step = 0, .begin_next = true});
+  EXPECT_EQ(written->state, ChainState::kCancelled);
+  EXPECT_EQ(get("running").step, 1U) << "what was done counts";
+  EXPECT_FALSE(get("running").attempt_open);
+
+  ASSERT_TRUE(submit(task("last", "g", 1)));
+  const ChainTask last = *claim().task;
+  ASSERT_TRUE(cancel("last"));
+  EXPECT_EQ(write(last, 1, Checkpoint{.step = 0})->state, ChainState::kCompleted);
+  EXPECT_EQ(cancel("last").error().code, ErrorCode::kConflict);
+  EXPECT_EQ(cancel("nobody").error().code, ErrorCode::kNotFound);
+  EXPECT_TRUE(letters().empty());
+}
+
+TEST_P(TaskStoreContract, FailedTasksCanBeReplayed) {
+  ASSERT_TRUE(submit(task("t")));
+  const ChainTask claimed = *claim().task;
+  EXPECT_EQ(replay({.task_id = "t"}).error().code, ErrorCode::kConflict);
+  ASSERT_TRUE(write(claimed, 1, Checkpoint{.step = 0, .context = R"({"a":1})"}));
+  ASSERT_TRUE(write(claimed, 2, AttemptBegun{}));
+  ASSERT_TRUE(write(claimed, 3, ChainFailed{.reason = "step 1 says no"}));
+  const DeadLetter letter = letters().at(0);
+  EXPECT_EQ(letter.reason, "step 1 says no");
+  EXPECT_EQ(letter.callback, "p1");
+  EXPECT_EQ(letter.step, 1U);
+  EXPECT_EQ(letter.node, "boot-a");
+  EXPECT_EQ(replay({.task_id = "t", .from_step = 2}).error().code, ErrorCode::kInvalid);
+  const auto again = replay({.task_id = "t", .deadline = 5min, .message_id = "m2"});
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->step, 1U);
+  EXPECT_EQ(again->deadline_at, now() + 5min);
+  EXPECT_EQ(again->message_id, "m2");
+  EXPECT_TRUE(letters().empty());
+  const ClaimAnswer reclaimed = claim();
+  EXPECT_GT(reclaimed.task->epoch, claimed.epoch);
+  EXPECT_EQ(reclaimed.task->context, R"({"a":1})");
+  ASSERT_TRUE(write(*reclaimed.task, 1, Checkpoint{.step = 1}));
+  EXPECT_EQ(replay({.task_id = "t"}).error().code, ErrorCode::kInvalid) << "there is nothing left to do";
+  EXPECT_EQ(replay({.task_id = "t", .from_step = 0})->step, 0U);
+}
+
+TEST_P(TaskStoreContract, AMessageReadiesItsRowOnce) {
+  NewTask pending = task("t");
+  pending.pending = true;
+  EXPECT_EQ(submit(pending)->state, ChainState::kPending);
+  EXPECT_FALSE(claim().task);
+  EXPECT_EQ(take_in({.message_id = "m1", .task_id = "t"}), IntakeOutcome::kReadied);
+  EXPECT_EQ(take_in({.message_id = "m1", .task_id = "t"}), IntakeOutcome::kDuplicate);
+  EXPECT_EQ(take_in({.message_id = "m2", .task_id = "t"}), IntakeOutcome::kNotCurrent);
+  EXPECT_EQ(take_in({.message_id = "m1", .task_id = "t", .deadline = now() - 1s}), IntakeOutcome::kDuplicate);
+  EXPECT_TRUE(claim().task);
+  EXPECT_EQ(take_in({.message_id = "m3", .task_id = "nobody"}), IntakeOutcome::kUnknown);
+  EXPECT_EQ(take_in({.message_id = "m3", .task_id = "nobody"}), IntakeOutcome::kDuplicate);
+  EXPECT_EQ(letters().size(), 1U);
+}
+
+TEST_P(TaskStoreContract, AMessageMayCarryAWholeTask) {
+  EXPECT_EQ(take_in({.message_id = "m1", .task = task("t")}), IntakeOutcome::kCreated);
+  EXPECT_EQ(take_in({.message_id = "m1", .task = task("t")}), IntakeOutcome::kDuplicate);
+  EXPECT_EQ(get("t").message_id, "m1");
+  EXPECT_EQ(take_in({.message_id = "m2", .task = task("late"), .deadline = now()}), IntakeOutcome::kExpired);
+  EXPECT_EQ(take_in({.message_id = "m3", .task = task("bad", "")}), IntakeOutcome::kRefused);
+  EXPECT_EQ(take_in({.message_id = "m4", .refused = DeadLetter{.reason = "not JSON", .original = "{"}}),
+            IntakeOutcome::kRefused);
+  EXPECT_EQ(letters().size(), 3U);
+  NewTask pending = task("p");
+  pending.pending = true;
+  pending.deadline = 1s;
+  ASSERT_TRUE(submit(pending));
+  advance(2s);
+  EXPECT_EQ(take_in({.message_id = "m5", .task_id = "p"}), IntakeOutcome::kExpired);
+  EXPECT_EQ(get("p").state, ChainState::kExpired);
+}
+
+TEST_P(TaskStoreContract, ListsByFilterNewestFirst) {
+  for (int i = 0; i < 5; ++i) {
+    NewTask made = task("t" + std::to_string(i), i % 2 == 0 ? "even" : "odd");
+    made.tags = {"n" + std::to_string(i)};
+    ASSERT_TRUE(submit(made));
+  }
+  const auto list = [&](TaskFilter filter) {
+    std::vector<std::string> ids;
+    const auto found = wait<std::vector<ChainTask>>([&](auto done) { store().list(filter, std::move(done)); });
+    for (const ChainTask& each : *found) ids.push_back(each.id());
+    return ids;
+  };
+  EXPECT_EQ(list({.group = "odd"}), (std::vector<std::string>{"t3", "t1"}));
+  EXPECT_EQ(list({.tag = "n2"}), std::vector<std::string>{"t2"});
+  EXPECT_EQ(list({.limit = 2}), (std::vector<std::string>{"t4", "t3"}));
+  EXPECT_EQ(list({.before = get("t3").sequence, .limit = 2}), (std::vector<std::string>{"t2", "t1"}));
+  ASSERT_TRUE(cancel("t0"));
+  EXPECT_EQ(list({.state = ChainState::kCancelled}), std::vector<std::string>{"t0"});
+  const auto stats = wait<StoreStats>([&](auto done) { store().stats(std::move(done)); });
+  EXPECT_EQ(stats->tasks[static_cast<std::size_t>(ChainState::kReady)], 4U);
+}
+
+TEST_P(TaskStoreContract, CommandsCursorsAndLettersAreKept) {
+  const auto put = [&](const char* kind) {
+    return *wait<std::uint64_t>([&](auto done) { store().command({.kind = kind, .target = "g"}, std::move(done)); });
+  };
+  const std::uint64_t first = put("pause_group");
+  EXPECT_GT(put("resume_group"), first);
+  ASSERT_TRUE(wait<void>([&](auto done) { store().set_cursor("relay", 42, std::move(done)); }));
+  world_->restart();
+  const auto later = wait<std::vector<Command>>([&](auto done) { store().commands(first, 10, std::move(done)); });
+  ASSERT_EQ(later->size(), 1U);
+  EXPECT_EQ(later->at(0).kind, "resume_group");
+  EXPECT_EQ(*wait<std::uint64_t>([&](auto done) { store().cursor("relay", std::move(done)); }), 42U);
+  EXPECT_EQ(*wait<std::uint64_t>([&](auto done) { store().cursor("other", std::move(done)); }), 0U);
+  EXPECT_EQ(wait<void>([&](auto done) { store().discard_dead_letter("t", std::move(done)); }).error().code,
+            ErrorCode::kNotFound);
+}
+
+TEST_P(TaskStoreContract, WhatEndedLongAgoIsForgottenInSteps) {
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(submit(task("old" + std::to_string(i), "g", 0)));
+  advance(168h);
+  ASSERT_TRUE(submit(task("new", "g", 0)));
+  ASSERT_TRUE(submit(task("open")));
+  const auto remove = [&] {
+    return *wait<std::uint64_t>([&](auto done) { store().remove_ended(168h, 3, std::move(done)); });
+  };
+  EXPECT_EQ(remove(), 3U);
+  EXPECT_EQ(remove(), 2U);
+  EXPECT_EQ(remove(), 0U);
+  EXPECT_EQ(get("new").state, ChainState::kCompleted);
+  EXPECT_EQ(get("open").state, ChainState::kReady);
+  EXPECT_EQ(event_kinds(), std::vector<std::string>{"completed"});
+  ASSERT_TRUE(submit(task("old0", "g", 0))) << "its id is free again";
+}
+
+TEST_P(TaskStoreContract, ConcurrentClaimsNeverGetTheSameTask) {
+  constexpr int kTasks = 200;
+  std::vector<NewTask> tasks;
+  for (int i = 0; i < kTasks; ++i) tasks.push_back(task("t" + std::to_string(i)));
+  ASSERT_TRUE(wait<std::vector<Result<Submitted>>>([&](auto done) { store().submit(tasks, std::move(done)); }));
+  Mutex mutex;
+  std::multiset<std::string> claimed;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    const std::string boot = "boot-" + std::to_string(t);
+    ASSERT_TRUE(join(boot));
+    threads.emplace_back([&, boot, t] {
+      for (int i = 0;; ++i) {
+        const auto answer = wait<ClaimAnswer>([&](auto done) {
+          store().claim({.id = std::to_string(t) + "/" + std::to_string(i), .boot = boot, .group = "g"},
+                        std::move(done));
+        });
+        if (!answer->task) return;
+        MutexLock lock(mutex);
+        claimed.insert(answer->task->id());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(claimed.size(), static_cast<std::size_t>(kTasks));
+  EXPECT_EQ(std::set<std::string>(claimed.begin(), claimed.end()).size(), static_cast<std::size_t>(kTasks));
+}
+
+INSTANTIATE_TEST_SUITE_P(Stores, TaskStoreContract, testing::Values(Kind::kMemory, Kind::kSqlite),
+                         [](const auto& of) { return of.param == Kind::kMemory ? "Memory" : "Sqlite"; });
+
+}  // namespace
+}  // namespace cohort
