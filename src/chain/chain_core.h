@@ -86,6 +86,7 @@ class ChainCore : public std::enable_shared_from_this<ChainCore<Faults>> {
   void renew();
   void lose_lease(const char* why);
   void look_for_work();
+  void take_over();
   void follow_commands();
   void apply(const Command& command);
   void forget_old_tasks();
@@ -118,6 +119,11 @@ class ChainCore : public std::enable_shared_from_this<ChainCore<Faults>> {
   }
 
   // --- small things
+  /// A body of it, from before a lease was lost, has not returned yet.
+  [[nodiscard]] bool is_still_here(const std::string& task_id) const {
+    MutexLock lock(mutex_);
+    return runs_.contains(task_id);
+  }
   [[nodiscard]] bool may_claim() const {
     MutexLock lock(mutex_);
     return life_ == Life::kRunning && has_lease_;
@@ -184,6 +190,7 @@ class ChainCore : public std::enable_shared_from_this<ChainCore<Faults>> {
   Time renewed_ COHORT_GUARDED_BY(mutex_){};  // By the lease's clock: when the last good renewal was sent.
   bool renewing_ COHORT_GUARDED_BY(mutex_) = false;
   Time looked_ COHORT_GUARDED_BY(mutex_){};
+  Time took_over_ COHORT_GUARDED_BY(mutex_){};
   Time cleaned_ COHORT_GUARDED_BY(mutex_){};
   std::uint64_t commands_seen_ COHORT_GUARDED_BY(mutex_) = 0;
   std::unordered_map<std::string, RunRef> runs_ COHORT_GUARDED_BY(mutex_);

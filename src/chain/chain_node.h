@@ -37,7 +37,7 @@ template <class Faults>
 void ChainCore<Faults>::join(Completion<void> done) {
   const std::string boot = options_.node + "/" + make_id().substr(0, 16);
   const Time sent = lease_clock_.now();
-  store_.join({options_.node, boot}, options_.lease,
+  store_.join({.node = options_.node, .boot = boot, .formerly = this->boot()}, options_.lease,
               [self = this->shared_from_this(), boot, sent, done = std::move(done)](Result<void> joined) mutable {
                 if (!joined) return done(std::move(joined));
                 {
@@ -69,6 +69,7 @@ void ChainCore<Faults>::tick() {
   bool loses = false;
   bool looks = false;
   bool cleans = false;
+  bool takes_over = false;
   std::vector<RunRef> runs;
   {
     MutexLock lock(mutex_);
@@ -76,6 +77,8 @@ void ChainCore<Faults>::tick() {
     const Duration since = lease_clock_.now() - renewed_;
     loses = has_lease_ && since >= options_.lease - options_.lease / 5;
     renews = !renewing_ && (!has_lease_ || since >= options_.renew_every) && !loses;
+    takes_over = has_lease_ && now() - took_over_ >= options_.renew_every;
+    if (takes_over) took_over_ = now();
     looks = has_lease_ && now() - looked_ >= options_.look_every;
     if (looks) looked_ = now();
     cleans = options_.retention > Duration::zero() && now() - cleaned_ >= std::chrono::minutes(1);
@@ -89,6 +92,7 @@ void ChainCore<Faults>::tick() {
     fail_overrunning(run);
   }
   gate_.look();
+  if (takes_over) take_over();
   if (looks) look_for_work();
   if (cleans) forget_old_tasks();
   follow_commands();
@@ -161,8 +165,15 @@ void ChainCore<Faults>::look_for_work() {
       }
     }
   };
-  store_.take_over(boot(), false, [self = this->shared_from_this(), wake_all](auto) {
-    if (self->is_running()) self->store_.groups_with_work(wake_all);
+  store_.groups_with_work(wake_all);
+}
+
+// What nodes have left that let their lease run out.
+template <class Faults>
+void ChainCore<Faults>::take_over() {
+  store_.take_over(boot(), false, [self = this->shared_from_this()](Result<std::vector<std::string>> groups) {
+    if (!groups) return;
+    for (const std::string& group : *groups) self->feeder_.wake(group);
   });
 }
 

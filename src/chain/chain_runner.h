@@ -78,6 +78,13 @@ Task<> ChainCore<Faults>::ticket([[maybe_unused]] Self self, std::string group, 
   run->in_gate = true;
   run->is_suspect = answer.suspect;
   if (answer.suspect) leave_gate(*run);
+  if (is_still_here(run->task.id())) {
+    run->delay = std::chrono::seconds(1);
+    static_cast<void>(co_await give_back(run));
+    alarms_->set(group, now() + run->delay);
+    leave_gate(*run);
+    co_return;
+  }
   {
     MutexLock lock(mutex_);
     runs_[run->task.id()] = run;
@@ -133,6 +140,10 @@ Task<bool> ChainCore<Faults>::begin_attempt(RunRef run) {
     if (place.valid()) co_await place;
     run->in_gate = true;
     run->is_alone = run->is_suspect;
+    if (run->stop_requested() || !is_running()) {
+      const bool goes_on = co_await give_back(run);
+      co_return goes_on;
+    }
   }
   RunnerWrite what = AttemptBegun{.alone = run->is_alone};
   const Result<Written> written = co_await write(run, std::move(what));
@@ -148,6 +159,7 @@ Task<PluginResult> ChainCore<Faults>::attempt(RunRef run) {
   const Callback& callback = *task.callback();
   Plugin* const plugin = plugins_.find(callback.plugin);
   run->last_ran = Duration::zero();
+  if (run->stop_requested()) co_return PluginResult::retry("it was asked to stop before it began");
   if (plugin == nullptr) co_return PluginResult::failure("this node has no plugin '" + callback.plugin + "'");
   const Duration left = options_.chain_limit - task.ran;
   if (left <= Duration::zero()) co_return PluginResult::failure("the chain has run for as long as it may");
@@ -291,7 +303,7 @@ Task<bool> ChainCore<Faults>::fail(RunRef run, std::string reason) {
 // Somebody else goes on with it, or this node later. Nothing counts as failed.
 template <class Faults>
 Task<bool> ChainCore<Faults>::give_back(RunRef run) {
-  RunnerWrite what = AttemptEnded{.ran = run->last_ran, .failed = false, .give_back = true};
+  RunnerWrite what = AttemptEnded{.ran = run->last_ran, .failed = false, .give_back = true, .delay = run->delay};
   static_cast<void>(co_await write(run, std::move(what)));
   co_return false;
 }

@@ -31,6 +31,7 @@ struct Run {
   bool overran = false;        ///< The last body did not end in time;
   bool was_abandoned = false;  ///< and not in the time of grace either.
   Duration last_ran{};         ///< Of the last body.
+  Duration delay{};            ///< Given back, it is not to be claimed before.
 
   Mutex mutex;
   std::stop_source stop COHORT_GUARDED_BY(mutex);

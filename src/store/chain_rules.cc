@@ -8,6 +8,9 @@ namespace cohort::chain_rules {
 namespace {
 
 constexpr const char* kOverrun = "overrun";
+constexpr const char* kPoisonous = "its node died twice while this step ran, and then while it ran alone";
+// How long a boot that seems dead has to be heard of again before its suspect is convicted.
+constexpr Duration kVerdictAfter = std::chrono::minutes(1);
 
 void tell(const ChainTask& task, std::string_view kind, std::string detail, WallTime now, Effects& effects) {
   effects.events.push_back({.at = now,
@@ -27,6 +30,7 @@ void end_attempt(ChainTask& task, Duration ran, Effects& effects) {
 void reset_step(ChainTask& task) {
   task.attempt = task.failures = 0;
   task.crashes.clear();
+  task.died_alone_with.clear();
   task.suspect = false;
   task.progress = 0;
   task.progress_note.clear();
@@ -195,6 +199,14 @@ bool is_suspect(const ChainTask& task, const std::function<bool(const std::strin
                          }) >= 2;
 }
 
+bool convict(ChainTask& task, const std::function<bool(const std::string& boot)>& came_back, WallTime now,
+             Effects& effects) {
+  const std::string boot = std::exchange(task.died_alone_with, {});
+  if (boot.empty() || came_back(boot)) return false;
+  end(task, ChainState::kPoison, kPoisonous, now, effects);
+  return true;
+}
+
 void claim(ChainTask& task, const ClaimRequest& request, std::uint64_t epoch, bool suspect, WallTime now) {
   task.state = ChainState::kProcessing;
   task.owner = request.boot;
@@ -222,21 +234,23 @@ Result<Written> write(ChainTask& task, const Claim& claim, std::uint64_t number,
   return Written{task.state, task.cancel_requested};
 }
 
-void take_over(ChainTask& task, bool owner_left, WallTime now, Effects& effects) {
+void take_over(ChainTask& task, Death death, WallTime now, Effects& effects) {
   const std::string owner = task.owner;
   if (task.state == ChainState::kReady) {  // It was kept.
     make_ready(task);
     return;
   }
-  const bool crashed = task.attempt_open && !owner_left;
-  if (crashed && task.alone) {
-    return end(task, ChainState::kPoison, "its node died twice while this step ran, and then while it ran alone", now,
-               effects);
-  }
+  const bool crashed = task.attempt_open && death != Death::kLeft;
+  const bool died_alone = crashed && task.alone;
+  if (died_alone && death == Death::kProven) return end(task, ChainState::kPoison, kPoisonous, now, effects);
   if (crashed) task.crashes.push_back(owner);
   task.attempt_open = task.alone = false;
   if (task.cancel_requested) return end(task, ChainState::kCancelled, task.error, now, effects);
   make_ready(task);
+  if (died_alone) {
+    task.died_alone_with = owner;
+    task.due_at = saturating_add(now, kVerdictAfter);
+  }
   tell(task, "taken_over", owner, now, effects);
 }
 

@@ -40,8 +40,17 @@ void claim(ChainTask& task, const ClaimRequest& request, std::uint64_t epoch, bo
 /// kStale unless the claim is the current one.
 [[nodiscard]] Result<Written> write(ChainTask& task, const Claim& claim, std::uint64_t number, const RunnerWrite& write,
                                     WallTime now, Effects& effects);
-/// Its owner is dead, or has left: ready again, or poison when it ran alone.
-void take_over(ChainTask& task, bool owner_left, WallTime now, Effects& effects);
+/// Why a claim is taken from its owner.
+enum class Death : std::uint8_t {
+  kLeft,      ///< It gave up by itself.
+  kPresumed,  ///< Its lease ran out: it may only have been cut off.
+  kProven,    ///< Whoever says so knows.
+};
+/// Ready again; or poison, if it is proven that its node died while it ran alone.
+void take_over(ChainTask& task, Death death, WallTime now, Effects& effects);
+/// What was presumed has had its time: true when the boot has not come back, and the task is poison.
+[[nodiscard]] bool convict(ChainTask& task, const std::function<bool(const std::string& boot)>& came_back, WallTime now,
+                           Effects& effects);
 
 [[nodiscard]] Result<Written> cancel(ChainTask& task, const std::string& reason, WallTime now, Effects& effects);
 [[nodiscard]] Result<void> replay(ChainTask& task, const ReplayRequest& request, WallTime now, Duration held,

@@ -529,6 +529,10 @@ bool ManualExecutor::limit_current_task(std::optional<Time> end) {
   COHORT_ASSERT(task != nullptr && task->home == &home(), "limit_current_task is for a task of this executor");
   return driver_->scheduler().limit_run(*task, end, driver_->now());
 }
+std::optional<Time> ManualExecutor::next_event() const {
+  const Time next = driver_->next_event();
+  return next == Time::max() ? std::nullopt : std::optional(next);
+}
 void ManualExecutor::call_at(Time at, Function<void()> call) { driver_->call_at(at, std::move(call)); }
 void ManualExecutor::follow_record(TaskRecord& record, TaskRecord& predecessor) {
   driver_->follow(record, predecessor);

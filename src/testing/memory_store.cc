@@ -99,7 +99,7 @@ void MemoryStore::take_in(std::vector<TakenIn> messages, Completion<std::vector<
 }
 
 IntakeOutcome MemoryStore::take_in_one(TakenIn& message, WallTime now) {
-  const auto refuse = [&](IntakeOutcome outcome, const std::string& reason) {
+  const auto refuse = [&](IntakeOutcome outcome, const std::string& reason) COHORT_REQUIRES(mutex_) {
     DeadLetter letter = chain_rules::letter_of(message, reason, now);
     if (letter.task_id.empty() || tasks_.contains(letter.task_id)) letter.task_id = "message:" + message.message_id;
     if (!refused_messages_.insert(message.message_id).second) return IntakeOutcome::kDuplicate;
@@ -111,8 +111,9 @@ IntakeOutcome MemoryStore::take_in_one(TakenIn& message, WallTime now) {
   if (message.refused) return refuse(IntakeOutcome::kRefused, "");
   ChainTask* there = find(message.task ? message.task->id : message.task_id);
   if (there != nullptr) {
+    const Duration held_by_now = held(there->request.group, now);
     return change(*there, [&](chain_rules::Effects& effects) {
-      return chain_rules::take_in(*there, message, now, held(there->request.group, now), effects);
+      return chain_rules::take_in(*there, message, now, held_by_now, effects);
     });
   }
   if (!message.task)
@@ -133,6 +134,13 @@ void MemoryStore::join(NodeLease node, Duration lease, Completion<void> done) {
   {
     MutexLock lock(mutex_);
     const std::string boot = node.boot;
+    if (const auto former = boots_.find(node.formerly); former != boots_.end()) {
+      std::set<std::string> groups;
+      if (!std::exchange(former->second.dead, true)) {
+        free_claims_of(node.formerly, chain_rules::Death::kLeft, clock_.now(), groups);
+      }
+      former->second.came_back = true;
+    }
     const WallTime until = saturating_add(clock_.now(), lease);
     const auto [place, is_new] = boots_.try_emplace(boot, Boot{std::move(node), until});
     if (!is_new && place->second.dead) answer = Error{ErrorCode::kExists, "boot '" + boot + "' has been used before"};
@@ -161,12 +169,13 @@ void MemoryStore::renew(std::string boot, Duration lease, Completion<void> done)
   done(std::move(answer));
 }
 
-void MemoryStore::free_claims_of(const std::string& boot, bool left, WallTime now, std::set<std::string>& groups) {
+void MemoryStore::free_claims_of(const std::string& boot, chain_rules::Death death, WallTime now,
+                                 std::set<std::string>& groups) {
   for (auto& [id, task] : tasks_) {
     if (task.owner != boot || is_final(task.state)) continue;
     change(task, [&, &row = task](chain_rules::Effects& effects) {
-      if (bugs_.blames_neighbours && row.attempt_open && !left && row.crashes.size() >= 2) row.alone = true;
-      chain_rules::take_over(row, left, now, effects);
+      if (bugs_.blames_neighbours && row.attempt_open && row.crashes.size() >= 2) row.alone = true;
+      chain_rules::take_over(row, death, now, effects);
       return 0;
     });
     if (task.state == ChainState::kReady) groups.insert(task.request.group);
@@ -180,7 +189,7 @@ void MemoryStore::leave(std::string boot, Completion<void> done) {
     const auto found = boots_.find(boot);
     if (found != boots_.end() && !found->second.dead) {
       found->second.dead = true;
-      free_claims_of(boot, true, clock_.now(), groups);
+      free_claims_of(boot, chain_rules::Death::kLeft, clock_.now(), groups);
     }
   }
   done({});
@@ -194,7 +203,8 @@ void MemoryStore::take_over(std::string boot, bool all_others, Completion<std::v
     for (auto& [name, each] : boots_) {
       if (name == boot || each.dead || (!all_others && each.lease_until > now)) continue;
       each.dead = true;
-      free_claims_of(name, false, now, groups);
+      const auto death = all_others ? chain_rules::Death::kProven : chain_rules::Death::kPresumed;
+      free_claims_of(name, death, now, groups);
     }
   }
   done(std::vector<std::string>(groups.begin(), groups.end()));
@@ -247,6 +257,10 @@ ClaimAnswer MemoryStore::claim_one(const ClaimRequest& request, WallTime now) {
       if (task.kept_until && task.owner != request.boot) due = std::max(due, *task.kept_until);
       const Duration in = due - now;
       answer.next_in = std::min(answer.next_in.value_or(in), in);
+      continue;
+    }
+    if (change(task,
+               [&](chain_rules::Effects& effects) { return chain_rules::convict(task, came_back, now, effects); })) {
       continue;
     }
     if (std::ranges::count(request.without_plugins, task.callback()->plugin) != 0) continue;
@@ -323,8 +337,9 @@ void MemoryStore::replay(ReplayRequest request, Completion<ChainTask> done) {
     MutexLock lock(mutex_);
     if (ChainTask* task = find(request.task_id)) {
       const WallTime now = clock_.now();
+      const Duration held_by_now = held(task->request.group, now);
       answer = change(*task, [&](chain_rules::Effects& effects) -> Result<ChainTask> {
-        auto good = chain_rules::replay(*task, request, now, held(task->request.group, now), effects);
+        auto good = chain_rules::replay(*task, request, now, held_by_now, effects);
         if (!good) return good.error();
         return *task;
       });

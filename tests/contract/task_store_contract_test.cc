@@ -332,6 +332,31 @@ TEST_P(TaskStoreContract, AStepThatTakesNodesDownIsSuspectThenPoison) {
   EXPECT_TRUE(claim("g", "boot-z").suspect) << "a replayed poison task starts as a suspect";
 }
 
+TEST_P(TaskStoreContract, ASuspectIsConvictedOnlyIfItsNodeStaysSilent) {
+  for (const bool comes_back : {true, false}) {
+    const std::string id = comes_back ? "innocent" : "guilty";
+    ASSERT_TRUE(submit(task(id)));
+    crash(2);
+    const std::string boot = "cut-off-" + id;
+    ASSERT_TRUE(join(boot));
+    const ClaimAnswer suspect = claim("g", boot);
+    ASSERT_TRUE(write(*suspect.task, 1, AttemptBegun{.alone = true}));
+    advance(16s);
+    take_over(last_boot_);
+    EXPECT_EQ(get(id).state, ChainState::kReady);
+    EXPECT_FALSE(claim("g", last_boot_).task) << "not before it is known";
+    if (comes_back) {
+      ASSERT_TRUE(wait<void>([&](auto done) {
+        store().join({.node = "node", .boot = boot + "-again", .formerly = boot}, 1h, std::move(done));
+      }));
+    }
+    advance(1min);
+    const ClaimAnswer again = claim("g", last_boot_);
+    EXPECT_EQ(again.task.has_value(), comes_back);
+    EXPECT_EQ(get(id).state, comes_back ? ChainState::kProcessing : ChainState::kPoison);
+  }
+}
+
 TEST_P(TaskStoreContract, ASuspectThatSucceedsIsForgiven) {
   ASSERT_TRUE(submit(task("t")));
   crash(2);

@@ -32,8 +32,8 @@ struct ChainOptions {
 
   Duration lease = std::chrono::seconds(15);
   Duration renew_every = std::chrono::seconds(5);
-  Duration look_every = std::chrono::seconds(5);  ///< The safety net: for what nobody told this node of.
-  Duration retention = std::chrono::hours(168);   ///< Of ended tasks; 0: for ever.
+  Duration look_every = std::chrono::seconds(30);  ///< The safety net: for what nobody told this node of.
+  Duration retention = std::chrono::hours(168);    ///< Of ended tasks; 0: for ever.
 
   /// Under it each run has a private folder, removed with it. Empty: tasks with a file are refused.
   std::filesystem::path work_folder = {};

@@ -112,6 +112,8 @@ struct ChainTask {
   bool alone = false;          ///< While nothing else ran on its node.
   /// The boots that died, or may have died, while they ran this step; "overrun" for a body that did not end in time.
   std::vector<std::string> crashes = {};
+  /// The boot that seems to have died while it ran this step alone. Unless that is heard of again, the step is poison.
+  std::string died_alone_with = {};
   bool suspect = false;        ///< Must run alone from the first attempt: a poison task that was replayed.
   Duration ran{};              ///< Over all runs of it.
   std::string context = "{}";  ///< What the steps have put out, merged.

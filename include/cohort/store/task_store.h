@@ -109,6 +109,9 @@ struct NodeLease {
   std::string node;
   std::string boot;
   std::string address = {};
+  /// The boot under which the same process had a lease before: it was cut off, but it did not crash. What it had
+  /// claimed is free.
+  std::string formerly = {};
 };
 
 struct TaskFilter {

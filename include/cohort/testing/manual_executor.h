@@ -41,6 +41,10 @@ class ManualExecutor final : public Executor {
   /// Lets time pass until nothing waits or runs any more, at most for `limit`. True when that is so.
   bool run_until_idle(Duration limit = std::chrono::hours(24));
 
+  /// When the next thing happens by itself: the end of a sleep, a time-out, an alarm. For who drives several executors
+  /// by one clock: move it there, and run() each.
+  [[nodiscard]] std::optional<Time> next_event() const;
+
   /// Called by a body: occupies its worker for so long, as a slow call would.
   void spend(Duration duration);
 

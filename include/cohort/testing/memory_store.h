@@ -11,6 +11,10 @@
 
 namespace cohort {
 
+namespace chain_rules {
+enum class Death : std::uint8_t;
+}
+
 /// A TaskStore that lives as long as the object: for tests and simulations. It keeps what every store promises, but
 /// nothing outlives the process. Completions run inside the call.
 ///
@@ -71,7 +75,7 @@ class MemoryStore final : public TaskStore {
   Result<Submitted> submit_one(NewTask request, WallTime now) COHORT_REQUIRES(mutex_);
   IntakeOutcome take_in_one(TakenIn& message, WallTime now) COHORT_REQUIRES(mutex_);
   ClaimAnswer claim_one(const ClaimRequest& request, WallTime now) COHORT_REQUIRES(mutex_);
-  void free_claims_of(const std::string& boot, bool left, WallTime now, std::set<std::string>& groups)
+  void free_claims_of(const std::string& boot, chain_rules::Death death, WallTime now, std::set<std::string>& groups)
       COHORT_REQUIRES(mutex_);
   void note_sign_of_life(const std::string& boot) COHORT_REQUIRES(mutex_);
   [[nodiscard]] Duration held(const std::string& group, WallTime now) COHORT_REQUIRES(mutex_);

@@ -32,6 +32,7 @@ CREATE TABLE tasks (
   attempt_open INTEGER NOT NULL,
   alone INTEGER NOT NULL,
   crashes TEXT NOT NULL,
+  died_alone_with TEXT NOT NULL,
   suspect INTEGER NOT NULL,
   ran INTEGER NOT NULL,
   created_at INTEGER NOT NULL,

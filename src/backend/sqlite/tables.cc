@@ -9,7 +9,8 @@ namespace cohort::sqlite {
 // seq, id, grp, state, priority | plugin, due_at, kept_until, owner, epoch, writes, claim_id | step, attempt, …
 const char* const kTaskColumns =
     "t.seq, t.id, t.grp, t.state, t.priority, t.due_at, t.kept_until, t.owner, t.epoch, t.writes, t.claim_id, "
-    "t.step, t.attempt, t.failures, t.attempt_open, t.alone, t.crashes, t.suspect, t.ran, t.created_at, t.deadline_at, "
+    "t.step, t.attempt, t.failures, t.attempt_open, t.alone, t.crashes, t.died_alone_with, t.suspect, t.ran, "
+    "t.created_at, t.deadline_at, "
     "t.started_at, t.ended_at, t.held_before, t.cancel_requested, t.message_id, t.progress, t.progress_note, t.error, "
     "t.tags, t.idempotency_key, b.request, b.payload, b.context, b.log";
 
@@ -55,6 +56,7 @@ ChainTask read_task(const Statement& row) {
   task.attempt_open = integer() != 0;
   task.alone = integer() != 0;
   task.crashes = read_lines(text());
+  task.died_alone_with = text();
   task.suspect = integer() != 0;
   task.ran = Duration(integer());
   task.created_at = row.time(at++);
@@ -112,9 +114,11 @@ void Tables::forget() {
 void Tables::insert(const ChainTask& task) {
   Use row = database_.prepare(
       "INSERT INTO tasks (seq, id, grp, state, priority, plugin, due_at, kept_until, owner, epoch, writes, claim_id, "
-      "step, attempt, failures, attempt_open, alone, crashes, suspect, ran, created_at, deadline_at, started_at, "
+      "step, attempt, failures, attempt_open, alone, crashes, died_alone_with, suspect, ran, created_at, deadline_at, "
+      "started_at, "
       "ended_at, held_before, cancel_requested, message_id, progress, progress_note, error, tags, idempotency_key, "
-      "request_hash) VALUES (?, ?, ?, ?, ?, ?, ?, NULL, NULL, 0, 0, '', 0, 0, 0, 0, 0, '[]', 0, 0, ?, ?, NULL, ?, ?, "
+      "request_hash) VALUES (?, ?, ?, ?, ?, ?, ?, NULL, NULL, 0, 0, '', 0, 0, 0, 0, 0, '[]', '', 0, 0, ?, ?, NULL, ?, "
+      "?, "
       "0, ?, 0, '', '', ?, ?, ?)");
   const std::string plugin = plugin_column(task);
   const std::string tags = lines_text(task.request.tags);
@@ -134,7 +138,8 @@ void Tables::insert(const ChainTask& task) {
 void Tables::save(const ChainTask& task, bool body) {
   Use row = database_.prepare(
       "UPDATE tasks SET state = ?, plugin = ?, due_at = ?, kept_until = ?, owner = ?, epoch = ?, writes = ?, "
-      "claim_id = ?, step = ?, attempt = ?, failures = ?, attempt_open = ?, alone = ?, crashes = ?, suspect = ?, "
+      "claim_id = ?, step = ?, attempt = ?, failures = ?, attempt_open = ?, alone = ?, crashes = ?, died_alone_with = "
+      "?, suspect = ?, "
       "ran = ?, deadline_at = ?, started_at = ?, ended_at = ?, held_before = ?, cancel_requested = ?, message_id = ?, "
       "progress = ?, progress_note = ?, error = ? WHERE seq = ?");
   const std::string plugin = plugin_column(task);
@@ -142,7 +147,13 @@ void Tables::save(const ChainTask& task, bool body) {
   const std::optional<std::string> owner = text_or_null(task.owner);
   row->bind(static_cast<int>(task.state)).bind(plugin).bind(due_column(task)).bind(task.kept_until).bind(owner);
   row->bind(task.epoch).bind(task.writes).bind(task.claim_id).bind(task.step).bind(task.attempt).bind(task.failures);
-  row->bind(task.attempt_open).bind(task.alone).bind(crashes).bind(task.suspect).bind(task.ran).bind(task.deadline_at);
+  row->bind(task.attempt_open)
+      .bind(task.alone)
+      .bind(crashes)
+      .bind(task.died_alone_with)
+      .bind(task.suspect)
+      .bind(task.ran)
+      .bind(task.deadline_at);
   row->bind(task.started_at).bind(task.ended_at).bind(task.held_before).bind(task.cancel_requested);
   row->bind(task.message_id).bind(task.progress).bind(task.progress_note).bind(task.error).bind(task.sequence);
   row->run();
@@ -252,6 +263,10 @@ void Tables::note_sign_of_life(const std::string& boot) {
 }
 
 Result<void> Tables::join(const NodeLease& node, Duration lease) {
+  if (!node.formerly.empty()) {
+    leave(node.formerly);
+    database_.prepare("UPDATE boots SET came_back = 1 WHERE boot = ?")->bind(node.formerly).run();
+  }
   {
     Use row = database_.prepare("SELECT dead FROM boots WHERE boot = ?");
     row->bind(node.boot);
@@ -273,7 +288,7 @@ Result<void> Tables::renew(const std::string& boot, Duration lease) {
   return {};
 }
 
-void Tables::free_claims_of(const std::string& boot, bool left, std::set<std::string>& groups) {
+void Tables::free_claims_of(const std::string& boot, chain_rules::Death death, std::set<std::string>& groups) {
   std::vector<std::string> ids;
   {
     Use rows = database_.prepare("SELECT id FROM tasks WHERE owner = ? AND state IN (1, 2)");
@@ -283,7 +298,7 @@ void Tables::free_claims_of(const std::string& boot, bool left, std::set<std::st
   for (const std::string& id : ids) {
     ChainTask& task = *find(id);
     chain_rules::Effects effects;
-    chain_rules::take_over(task, left, now(), effects);
+    chain_rules::take_over(task, death, now(), effects);
     save(task, false);
     if (task.state == ChainState::kReady) groups.insert(task.request.group);
     apply(task, effects);
@@ -294,7 +309,7 @@ void Tables::free_claims_of(const std::string& boot, bool left, std::set<std::st
 
 void Tables::leave(const std::string& boot) {
   std::set<std::string> groups;
-  free_claims_of(boot, true, groups);
+  free_claims_of(boot, chain_rules::Death::kLeft, groups);
 }
 
 std::vector<std::string> Tables::take_over(const std::string& boot, bool all_others) {
@@ -305,7 +320,8 @@ std::vector<std::string> Tables::take_over(const std::string& boot, bool all_oth
     while (rows->step()) dead.push_back(rows->text(0));
   }
   std::set<std::string> groups;
-  for (const std::string& each : dead) free_claims_of(each, false, groups);
+  const auto death = all_others ? chain_rules::Death::kProven : chain_rules::Death::kPresumed;
+  for (const std::string& each : dead) free_claims_of(each, death, groups);
   return {groups.begin(), groups.end()};
 }
 
@@ -455,6 +471,11 @@ Result<ClaimAnswer> Tables::claim(const ClaimRequest& request) {
     chain_rules::Effects effects;
     if (chain_rules::is_expired(*task, now(), held(request.group))) {
       chain_rules::expire(*task, now(), effects);
+      save(*task, false);
+      apply(*task, effects);
+      continue;
+    }
+    if (chain_rules::convict(*task, came_back_is, now(), effects)) {
       save(*task, false);
       apply(*task, effects);
       continue;

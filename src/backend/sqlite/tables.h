@@ -58,7 +58,7 @@ class Tables {
   void save(const ChainTask& task, bool body);
   void apply(const ChainTask& task, chain_rules::Effects& effects);
   void put_letter(const DeadLetter& letter);
-  void free_claims_of(const std::string& boot, bool left, std::set<std::string>& groups);
+  void free_claims_of(const std::string& boot, chain_rules::Death death, std::set<std::string>& groups);
   std::optional<std::int64_t> promote_due(const ClaimRequest& request);
   /// Claimed before, or read now, and then good until the next is; null: there is none.
   ChainTask* find(const std::string& id);
