@@ -13,7 +13,9 @@
 
 #include "chain/alarms.h"
 #include "chain/alone_gate.h"
+#include "chain/event_relay.h"
 #include "chain/feeder.h"
+#include "chain/intake.h"
 #include "chain/run.h"
 #include "cohort/base/failpoint.h"
 #include "cohort/base/log.h"
@@ -29,6 +31,7 @@ struct NoChainFaults {
   static constexpr bool kForgetReadyRow = false;
   static constexpr bool kCheckpointBeforeStep = false;
   static constexpr bool kBlameNeighbour = false;
+  static constexpr bool kAcknowledgeEarly = false;
 };
 
 /// The engine behind ChainEngine.
@@ -43,8 +46,10 @@ struct NoChainFaults {
 template <class Faults>
 class ChainCore : public std::enable_shared_from_this<ChainCore<Faults>> {
  public:
-  ChainCore(TaskStore& store, Executor& executor, const PluginRegistry& plugins, ChainOptions options)
+  ChainCore(TaskStore& store, Executor& executor, const PluginRegistry& plugins, ChainOptions options,
+            Broker* broker = nullptr)
       : store_(store),
+        broker_(broker),
         executor_(executor),
         plugins_(plugins),
         options_(std::move(options)),
@@ -63,8 +68,7 @@ class ChainCore : public std::enable_shared_from_this<ChainCore<Faults>> {
   TaskHandle<ChainTask> replay(ReplayRequest request);
   TaskHandle<void> set_paused(std::string group, bool paused);
   [[nodiscard]] ChainStats stats() const;
-  /// Somebody else has made a task of this group ready.
-  void wake(const std::string& group) { feeder_.wake(group); }
+  [[nodiscard]] BasicIntake<Faults>* intake() const { return intake_.get(); }
 
  private:
   using Self = std::shared_ptr<ChainCore>;
@@ -174,6 +178,7 @@ class ChainCore : public std::enable_shared_from_this<ChainCore<Faults>> {
   [[nodiscard]] Result<void> check_plugins(const NewTask& task) const;
 
   TaskStore& store_;
+  Broker* const broker_;
   Executor& executor_;
   const PluginRegistry& plugins_;
   const ChainOptions options_;
@@ -181,6 +186,8 @@ class ChainCore : public std::enable_shared_from_this<ChainCore<Faults>> {
   AloneGate gate_;
   BasicFeeder<Faults> feeder_;
   std::shared_ptr<Alarms> alarms_;
+  std::shared_ptr<BasicIntake<Faults>> intake_;  // Null: there is no broker.
+  std::shared_ptr<EventRelay> relay_;
 
   mutable Mutex mutex_;
   Random random_ COHORT_GUARDED_BY(mutex_);

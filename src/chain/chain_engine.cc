@@ -17,13 +17,14 @@ template class ChainCore<NoChainFaults>;
 
 class ChainEngine::Impl {
  public:
-  Impl(TaskStore& store, Executor& executor, const PluginRegistry& plugins, ChainOptions options)
-      : core(std::make_shared<ChainCore<NoChainFaults>>(store, executor, plugins, std::move(options))) {}
+  Impl(TaskStore& store, Executor& executor, const PluginRegistry& plugins, ChainOptions options, Broker* broker)
+      : core(std::make_shared<ChainCore<NoChainFaults>>(store, executor, plugins, std::move(options), broker)) {}
   std::shared_ptr<ChainCore<NoChainFaults>> core;
 };
 
-ChainEngine::ChainEngine(TaskStore& store, Executor& executor, const PluginRegistry& plugins, ChainOptions options)
-    : impl_(std::make_unique<Impl>(store, executor, plugins, std::move(options))) {}
+ChainEngine::ChainEngine(TaskStore& store, Executor& executor, const PluginRegistry& plugins, ChainOptions options,
+                         Broker* broker)
+    : impl_(std::make_unique<Impl>(store, executor, plugins, std::move(options), broker)) {}
 ChainEngine::~ChainEngine() { impl_->core->close(); }
 
 TaskHandle<void> ChainEngine::start() { return impl_->core->start(); }
@@ -39,6 +40,18 @@ TaskHandle<ChainTask> ChainEngine::replay(ReplayRequest request) { return impl_-
 TaskHandle<void> ChainEngine::pause_group(std::string group) { return impl_->core->set_paused(std::move(group), true); }
 TaskHandle<void> ChainEngine::resume_group(std::string group) {
   return impl_->core->set_paused(std::move(group), false);
+}
+void ChainEngine::pause_intake() {
+  if (impl_->core->intake() != nullptr) impl_->core->intake()->pause();
+}
+void ChainEngine::resume_intake() {
+  if (impl_->core->intake() != nullptr) impl_->core->intake()->resume();
+}
+IntakeStatus ChainEngine::intake_status() const {
+  IntakeStatus status;
+  if (impl_->core->intake() != nullptr) status = impl_->core->intake()->status();
+  status.active_executions = stats().running;
+  return status;
 }
 ChainStats ChainEngine::stats() const { return impl_->core->stats(); }
 

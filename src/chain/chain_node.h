@@ -17,6 +17,18 @@ TaskHandle<void> ChainCore<Faults>::start() {
   alarms_ = std::make_shared<Alarms>(executor_, [self = this->weak_from_this()](const std::string& group) {
     if (const Self alive = self.lock()) alive->feeder_.wake(group);
   });
+  if (broker_ != nullptr) {
+    intake_ = std::make_shared<BasicIntake<Faults>>(
+        *broker_, store_, executor_,
+        [self = this->weak_from_this()](const NewTask& task) {
+          const Self alive = self.lock();
+          return alive ? alive->check_plugins(task) : Result<void>();
+        },
+        [self = this->weak_from_this()](const std::string& group) {
+          if (const Self alive = self.lock()) alive->feeder_.wake(group);
+        });
+    relay_ = std::make_shared<EventRelay>(*broker_, store_);
+  }
   return as_handle<void>("start", [&](Completion<void> done) {
     join([self = this->shared_from_this(), done = std::move(done)](Result<void> joined) mutable {
       if (joined) {
@@ -26,6 +38,7 @@ TaskHandle<void> ChainCore<Faults>::start() {
       if (joined) {
         self->look_for_work();
         self->tick();
+        if (self->intake_) self->intake_->start();
       }
       done(std::move(joined));
     });
@@ -92,6 +105,7 @@ void ChainCore<Faults>::tick() {
     fail_overrunning(run);
   }
   gate_.look();
+  if (relay_) relay_->look();
   if (takes_over) take_over();
   if (looks) look_for_work();
   if (cleans) forget_old_tasks();
@@ -253,6 +267,7 @@ TaskHandle<void> ChainCore<Faults>::drain(Duration grace) {
     if (life_ != Life::kClosed) life_ = Life::kDraining;
     drained_.push_back(std::move(promise));
   }
+  if (intake_) intake_->stop();
   feeder_.stop();
   executor_.call_at(saturating_add(now(), grace), [self = this->weak_from_this()] {
     const Self alive = self.lock();
@@ -282,6 +297,7 @@ void ChainCore<Faults>::finish_draining() {
     kept_.clear();
   }
   if (alarms_) alarms_->stop();
+  if (relay_) relay_->stop();
   if (boot.empty()) {
     for (Promise<void>& each : drained) each.settle({});
     return;

@@ -34,6 +34,7 @@ class BasicFeeder {
       MutexLock lock(mutex_);
       if (stopped_) return;
       Tenant& tenant = tenants_[group];
+      if (Faults::kForgetReadyRow && tenant.out != 0) return;
       tenant.hints += count;
       ++tenant.wakes;
       // A ticket that somebody cancelled is none.
@@ -67,7 +68,7 @@ class BasicFeeder {
       MutexLock lock(mutex_);
       Tenant& tenant = tenants_[group];
       tenant.more = answer.more;
-      if (!answer.task && !answer.more && (tenant.wakes == wakes || Faults::kForgetReadyRow)) tenant.hints = 0;
+      if (!answer.task && !answer.more && tenant.wakes == wakes) tenant.hints = 0;
       wants_ticket = may_put(tenant);
     }
     if (wants_ticket) put(group);

@@ -172,6 +172,10 @@ IntakeOutcome take_in(ChainTask& task, const TakenIn& message, WallTime now, Dur
   return IntakeOutcome::kReadied;
 }
 
+ChainEvent refusal_of(const DeadLetter& letter, WallTime now) {
+  return {.at = now, .kind = "refused", .task_id = letter.task_id, .group = letter.group, .detail = letter.reason};
+}
+
 DeadLetter letter_of(const TakenIn& message, const std::string& reason, WallTime now) {
   if (message.refused) {
     DeadLetter letter = *message.refused;

@@ -30,6 +30,7 @@ void expire(ChainTask& task, WallTime now, Effects& effects);
 /// The message readies a pending row, or expires it.
 [[nodiscard]] IntakeOutcome take_in(ChainTask& task, const TakenIn& message, WallTime now, Duration held,
                                     Effects& effects);
+[[nodiscard]] ChainEvent refusal_of(const DeadLetter& letter, WallTime now);
 [[nodiscard]] DeadLetter letter_of(const TakenIn& message, const std::string& reason, WallTime now);
 
 /// Whether this boot may claim it now. Not whether its plugin is wanted.

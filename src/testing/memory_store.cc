@@ -88,45 +88,50 @@ Result<Submitted> MemoryStore::submit_one(NewTask request, WallTime now) {
   });
 }
 
-void MemoryStore::take_in(std::vector<TakenIn> messages, Completion<std::vector<IntakeOutcome>> done) {
-  std::vector<IntakeOutcome> outcomes;
+void MemoryStore::take_in(std::vector<TakenIn> messages, Completion<std::vector<IntakeAnswer>> done) {
+  std::vector<IntakeAnswer> answers;
   {
     MutexLock lock(mutex_);
     const WallTime now = clock_.now();
-    for (TakenIn& message : messages) outcomes.push_back(take_in_one(message, now));
+    for (TakenIn& message : messages) answers.push_back(take_in_one(message, now));
   }
-  done(std::move(outcomes));
+  done(std::move(answers));
 }
 
-IntakeOutcome MemoryStore::take_in_one(TakenIn& message, WallTime now) {
-  const auto refuse = [&](IntakeOutcome outcome, const std::string& reason) COHORT_REQUIRES(mutex_) {
-    DeadLetter letter = chain_rules::letter_of(message, reason, now);
-    if (letter.task_id.empty() || tasks_.contains(letter.task_id)) letter.task_id = "message:" + message.message_id;
-    if (!refused_messages_.insert(message.message_id).second) return IntakeOutcome::kDuplicate;
-    const std::string id = letter.task_id;
-    letters_[id] = std::move(letter);
-    return outcome;
-  };
-  if (refused_messages_.contains(message.message_id)) return IntakeOutcome::kDuplicate;
-  if (message.refused) return refuse(IntakeOutcome::kRefused, "");
-  ChainTask* there = find(message.task ? message.task->id : message.task_id);
-  if (there != nullptr) {
+IntakeAnswer MemoryStore::refuse(const TakenIn& message, IntakeOutcome outcome, const std::string& reason,
+                                 WallTime now) {
+  DeadLetter letter = chain_rules::letter_of(message, reason, now);
+  if (letter.task_id.empty() || tasks_.contains(letter.task_id)) letter.task_id = "message:" + message.message_id;
+  refused_messages_.insert(message.message_id);
+  events_.push_back(chain_rules::refusal_of(letter, now));
+  events_.back().sequence = ++event_sequence_;
+  const std::string id = letter.task_id;
+  letters_[id] = std::move(letter);
+  return {outcome, ""};
+}
+
+IntakeAnswer MemoryStore::take_in_one(TakenIn& message, WallTime now) {
+  if (refused_messages_.contains(message.message_id)) return {IntakeOutcome::kDuplicate, ""};
+  if (message.refused) return refuse(message, IntakeOutcome::kRefused, "", now);
+  if (ChainTask* there = find(message.task ? message.task->id : message.task_id)) {
     const Duration held_by_now = held(there->request.group, now);
-    return change(*there, [&](chain_rules::Effects& effects) {
+    const IntakeOutcome outcome = change(*there, [&](chain_rules::Effects& effects) {
       return chain_rules::take_in(*there, message, now, held_by_now, effects);
     });
+    return {outcome, outcome == IntakeOutcome::kReadied ? there->request.group : ""};
   }
-  if (!message.task)
-    return refuse(IntakeOutcome::kUnknown, "it names task '" + message.task_id + "', which is not there");
-  if (message.deadline && now >= *message.deadline)
-    return refuse(IntakeOutcome::kExpired, "it came after its deadline");
+  if (!message.task) {
+    return refuse(message, IntakeOutcome::kUnknown, "it names task '" + message.task_id + "', which is not there", now);
+  }
+  if (message.deadline && now >= *message.deadline) {
+    return refuse(message, IntakeOutcome::kExpired, "it came after its deadline", now);
+  }
   message.task->pending = false;
-  const std::string id = message.task->id;
-  if (auto made = submit_one(*message.task, now); !made || made->existed) {
-    return made ? IntakeOutcome::kDuplicate : refuse(IntakeOutcome::kRefused, made.error().message);
-  }
-  tasks_.at(id).message_id = message.message_id;
-  return IntakeOutcome::kCreated;
+  const Result<Submitted> made = submit_one(*message.task, now);
+  if (!made) return refuse(message, IntakeOutcome::kRefused, made.error().message, now);
+  if (made->existed) return {IntakeOutcome::kDuplicate, ""};
+  tasks_.at(made->task_id).message_id = message.message_id;
+  return {IntakeOutcome::kCreated, message.task->group};
 }
 
 void MemoryStore::join(NodeLease node, Duration lease, Completion<void> done) {
@@ -421,6 +426,16 @@ void MemoryStore::dead_letters(std::string after_task, std::uint32_t limit, Comp
     }
   }
   done(std::move(found));
+}
+
+void MemoryStore::dead_letter(std::string task_id, Completion<DeadLetter> done) {
+  Result<DeadLetter> answer = Error{ErrorCode::kNotFound, "task '" + task_id + "' has no dead letter"};
+  {
+    MutexLock lock(mutex_);
+    const auto found = letters_.find(task_id);
+    if (found != letters_.end()) answer = found->second;
+  }
+  done(std::move(answer));
 }
 
 void MemoryStore::discard_dead_letter(std::string task_id, Completion<void> done) {

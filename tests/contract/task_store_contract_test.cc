@@ -41,7 +41,9 @@ class TaskStoreContract : public testing::TestWithParam<Kind> {
     return answer ? answer->at(0) : Result<Submitted>(answer.error());
   }
   IntakeOutcome take_in(TakenIn message) {
-    return wait<std::vector<IntakeOutcome>>([&](auto done) { store().take_in({message}, std::move(done)); })->at(0);
+    return wait<std::vector<IntakeAnswer>>([&](auto done) { store().take_in({message}, std::move(done)); })
+        ->at(0)
+        .outcome;
   }
   Result<void> join(const std::string& boot, Duration lease = 15s) {
     return wait<void>([&](auto done) { store().join({"node", boot}, lease, std::move(done)); });

@@ -78,8 +78,8 @@ class FaultyStore final : public TaskStore {
       store_.submit(std::move(tasks), std::move(answer));
     });
   }
-  void take_in(std::vector<TakenIn> messages, Completion<std::vector<IntakeOutcome>> done) override {
-    send<std::vector<IntakeOutcome>>(std::move(done), [this, messages = std::move(messages)](auto answer) mutable {
+  void take_in(std::vector<TakenIn> messages, Completion<std::vector<IntakeAnswer>> done) override {
+    send<std::vector<IntakeAnswer>>(std::move(done), [this, messages = std::move(messages)](auto answer) mutable {
       store_.take_in(std::move(messages), std::move(answer));
     });
   }
@@ -143,6 +143,9 @@ class FaultyStore final : public TaskStore {
   void dead_letters(std::string after, std::uint32_t limit, Completion<std::vector<DeadLetter>> done) override {
     send<std::vector<DeadLetter>>(
         std::move(done), [this, after, limit](auto answer) { store_.dead_letters(after, limit, std::move(answer)); });
+  }
+  void dead_letter(std::string id, Completion<DeadLetter> done) override {
+    send<DeadLetter>(std::move(done), [this, id](auto answer) { store_.dead_letter(id, std::move(answer)); });
   }
   void discard_dead_letter(std::string id, Completion<void> done) override {
     send<void>(std::move(done), [this, id](auto answer) { store_.discard_dead_letter(id, std::move(answer)); });

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cohort/broker/broker.h"
 #include "cohort/chain/chain_options.h"
 #include "cohort/chain/plugin.h"
 #include "cohort/store/task_store.h"
@@ -23,6 +24,14 @@ struct ChainStats {
   std::uint64_t failed = 0;  ///< By this node; expired and poison are the store's to tell.
   std::uint64_t retried = 0;
   std::uint64_t lost_leases = 0;
+};
+
+/// What a node has taken in from its broker.
+struct IntakeStatus {
+  bool paused = false;
+  std::uint32_t active_executions = 0;  ///< Tasks that run here, wherever they came from.
+  std::uint64_t consumed = 0;           ///< Messages that had their effect, now or before.
+  std::uint64_t failed = 0;             ///< Messages that became dead letters.
 };
 
 /// Runs durable chains: tasks that are rows of a store, each a list of steps, in the groups of an executor.
@@ -44,7 +53,9 @@ struct ChainStats {
 /// Example: examples/11_durable_chains.cc
 class ChainEngine {
  public:
-  ChainEngine(TaskStore& store, Executor& executor, const PluginRegistry& plugins, ChainOptions options = {});
+  /// With a broker it takes in what comes from there, and tells there what became of tasks.
+  ChainEngine(TaskStore& store, Executor& executor, const PluginRegistry& plugins, ChainOptions options = {},
+              Broker* broker = nullptr);
   ~ChainEngine();
   ChainEngine(const ChainEngine&) = delete;
   ChainEngine& operator=(const ChainEngine&) = delete;
@@ -65,6 +76,11 @@ class ChainEngine {
   /// On every node, and after a restart too. What runs goes on; deadlines wait.
   TaskHandle<void> pause_group(std::string group);
   TaskHandle<void> resume_group(std::string group);
+
+  /// Stops taking messages in, and goes on with it. Without a broker nothing happens.
+  void pause_intake();
+  void resume_intake();
+  [[nodiscard]] IntakeStatus intake_status() const;
 
   [[nodiscard]] ChainStats stats() const;
 

@@ -162,9 +162,11 @@ struct DeadLetter {
 struct ChainEvent {
   std::uint64_t sequence = 0;
   WallTime at{};
-  std::string kind;  ///< "completed", "failed", …; also "submitted", "step_completed", "replayed", "taken_over".
-  std::string task_id;
-  std::string group;
+  /// "completed", "failed", "cancelled", "expired", "poison"; "step_completed", "replayed", "taken_over"; "refused" for
+  /// a message that made no task.
+  std::string kind = {};
+  std::string task_id = {};
+  std::string group = {};
   std::uint32_t step = 0;
   std::string detail = {};
 

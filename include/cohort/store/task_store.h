@@ -38,6 +38,11 @@ enum class IntakeOutcome : std::uint8_t {
   kRefused,     ///< A dead letter.
 };
 
+struct IntakeAnswer {
+  IntakeOutcome outcome = IntakeOutcome::kDuplicate;
+  std::string group = {};  ///< In which something has become ready; else empty.
+};
+
 /// Asks for the next task of a group. The answer to a repeated request (same id) is the same, so an answer that was
 /// lost can be asked for again.
 struct ClaimRequest {
@@ -167,7 +172,7 @@ class TaskStore {
   /// Each for itself: one that is refused (kInvalid; kConflict: its key belongs to another request; kExists: its id to
   /// another task) leaves the others alone.
   virtual void submit(std::vector<NewTask> tasks, Completion<std::vector<Result<Submitted>>> done) = 0;
-  virtual void take_in(std::vector<TakenIn> messages, Completion<std::vector<IntakeOutcome>> done) = 0;
+  virtual void take_in(std::vector<TakenIn> messages, Completion<std::vector<IntakeAnswer>> done) = 0;
 
   // --- nodes and their claims
   /// Begins a lease under a boot that was never used before.
@@ -201,6 +206,7 @@ class TaskStore {
   /// The newest first; without payloads and contexts.
   virtual void list(TaskFilter filter, Completion<std::vector<ChainTask>> done) = 0;
   virtual void dead_letters(std::string after_task, std::uint32_t limit, Completion<std::vector<DeadLetter>> done) = 0;
+  virtual void dead_letter(std::string task_id, Completion<DeadLetter> done) = 0;
   virtual void discard_dead_letter(std::string task_id, Completion<void> done) = 0;
   virtual void events(std::uint64_t after, std::uint32_t limit, Completion<std::vector<ChainEvent>> done) = 0;
   virtual void paused_groups(Completion<std::vector<std::string>> done) = 0;

@@ -31,7 +31,7 @@ class MemoryStore final : public TaskStore {
   MemoryStore(WallClock& clock, PlantedBugs bugs) : clock_(clock), bugs_(bugs) {}
 
   void submit(std::vector<NewTask> tasks, Completion<std::vector<Result<Submitted>>> done) override;
-  void take_in(std::vector<TakenIn> messages, Completion<std::vector<IntakeOutcome>> done) override;
+  void take_in(std::vector<TakenIn> messages, Completion<std::vector<IntakeAnswer>> done) override;
   void join(NodeLease node, Duration lease, Completion<void> done) override;
   void renew(std::string boot, Duration lease, Completion<void> done) override;
   void leave(std::string boot, Completion<void> done) override;
@@ -47,6 +47,7 @@ class MemoryStore final : public TaskStore {
   void get(std::string task_id, Completion<ChainTask> done) override;
   void list(TaskFilter filter, Completion<std::vector<ChainTask>> done) override;
   void dead_letters(std::string after_task, std::uint32_t limit, Completion<std::vector<DeadLetter>> done) override;
+  void dead_letter(std::string task_id, Completion<DeadLetter> done) override;
   void discard_dead_letter(std::string task_id, Completion<void> done) override;
   void events(std::uint64_t after, std::uint32_t limit, Completion<std::vector<ChainEvent>> done) override;
   void paused_groups(Completion<std::vector<std::string>> done) override;
@@ -73,7 +74,9 @@ class MemoryStore final : public TaskStore {
   struct Effected;
 
   Result<Submitted> submit_one(NewTask request, WallTime now) COHORT_REQUIRES(mutex_);
-  IntakeOutcome take_in_one(TakenIn& message, WallTime now) COHORT_REQUIRES(mutex_);
+  IntakeAnswer take_in_one(TakenIn& message, WallTime now) COHORT_REQUIRES(mutex_);
+  IntakeAnswer refuse(const TakenIn& message, IntakeOutcome outcome, const std::string& reason, WallTime now)
+      COHORT_REQUIRES(mutex_);
   ClaimAnswer claim_one(const ClaimRequest& request, WallTime now) COHORT_REQUIRES(mutex_);
   void free_claims_of(const std::string& boot, chain_rules::Death death, WallTime now, std::set<std::string>& groups)
       COHORT_REQUIRES(mutex_);

@@ -158,12 +158,12 @@ void SqliteStore::submit(std::vector<NewTask> tasks, Completion<std::vector<Resu
       std::move(done));
 }
 
-void SqliteStore::take_in(std::vector<TakenIn> messages, Completion<std::vector<IntakeOutcome>> done) {
-  impl_->write<std::vector<IntakeOutcome>>(
+void SqliteStore::take_in(std::vector<TakenIn> messages, Completion<std::vector<IntakeAnswer>> done) {
+  impl_->write<std::vector<IntakeAnswer>>(
       [messages = std::move(messages)](Tables& tables) mutable {
-        std::vector<IntakeOutcome> outcomes;
-        for (TakenIn& message : messages) outcomes.push_back(tables.take_in(message));
-        return outcomes;
+        std::vector<IntakeAnswer> answers;
+        for (TakenIn& message : messages) answers.push_back(tables.take_in(message));
+        return answers;
       },
       std::move(done));
 }
@@ -306,6 +306,17 @@ void SqliteStore::dead_letters(std::string after_task, std::uint32_t limit, Comp
         std::vector<DeadLetter> found;
         while (rows->step()) found.push_back(sqlite::read_letter(*rows));
         return found;
+      },
+      std::move(done));
+}
+
+void SqliteStore::dead_letter(std::string task_id, Completion<DeadLetter> done) {
+  impl_->read<DeadLetter>(
+      [task_id = std::move(task_id)](Database& database) -> Result<DeadLetter> {
+        Use row = database.prepare("SELECT * FROM dead_letters WHERE task_id = ?");
+        row->bind(task_id);
+        if (row->step()) return sqlite::read_letter(*row);
+        return Error{ErrorCode::kNotFound, "task '" + task_id + "' has no dead letter"};
       },
       std::move(done));
 }

@@ -176,11 +176,7 @@ ChainTask* Tables::find(const std::string& id) {
 
 // Writes what a transition leaves behind; a task that nobody has claimed is not kept in memory.
 void Tables::apply(const ChainTask& task, chain_rules::Effects& effects) {
-  for (const ChainEvent& event : effects.events) {
-    Use row = database_.prepare("INSERT INTO events (at, kind, task_id, grp, step, detail) VALUES (?, ?, ?, ?, ?, ?)");
-    row->bind(event.at).bind(event.kind).bind(event.task_id).bind(event.group).bind(event.step).bind(event.detail);
-    row->run();
-  }
+  for (const ChainEvent& event : effects.events) put_event(event);
   if (effects.drops_dead_letter) {
     Use row = database_.prepare("DELETE FROM dead_letters WHERE task_id = ?");
     row->bind(task.id()).run();
@@ -191,6 +187,12 @@ void Tables::apply(const ChainTask& task, chain_rules::Effects& effects) {
     set_number("held", held_->count());
   }
   if (task.state != ChainState::kProcessing) claimed_.erase(std::string(task.id()));
+}
+
+void Tables::put_event(const ChainEvent& event) {
+  Use row = database_.prepare("INSERT INTO events (at, kind, task_id, grp, step, detail) VALUES (?, ?, ?, ?, ?, ?)");
+  row->bind(event.at).bind(event.kind).bind(event.task_id).bind(event.group).bind(event.step).bind(event.detail);
+  row->run();
 }
 
 void Tables::put_letter(const DeadLetter& letter) {
@@ -357,31 +359,29 @@ Result<Submitted> Tables::submit(NewTask& request) {
   return Submitted{task.id(), task.state, false};
 }
 
-IntakeOutcome Tables::refuse(TakenIn& message, IntakeOutcome outcome, const std::string& reason) {
-  {
-    Use row = database_.prepare("INSERT OR IGNORE INTO refused_messages VALUES (?, ?)");
-    row->bind(message.message_id).bind(now()).run();
-  }
+IntakeAnswer Tables::refuse(const TakenIn& message, IntakeOutcome outcome, const std::string& reason) {
+  database_.prepare("INSERT OR IGNORE INTO refused_messages VALUES (?, ?)")->bind(message.message_id).bind(now()).run();
   DeadLetter letter = chain_rules::letter_of(message, reason, now());
   if (letter.task_id.empty() || find(letter.task_id) != nullptr) letter.task_id = "message:" + message.message_id;
   put_letter(letter);
-  return outcome;
+  put_event(chain_rules::refusal_of(letter, now()));
+  return {outcome, ""};
 }
 
-IntakeOutcome Tables::take_in(TakenIn& message) {
+IntakeAnswer Tables::take_in(TakenIn& message) {
   {
     Use row = database_.prepare("SELECT 1 FROM refused_messages WHERE message_id = ?");
     row->bind(message.message_id);
-    if (row->step()) return IntakeOutcome::kDuplicate;
+    if (row->step()) return {IntakeOutcome::kDuplicate, ""};
   }
   if (message.refused) return refuse(message, IntakeOutcome::kRefused, "");
   if (ChainTask* task = find(message.task ? message.task->id : message.task_id)) {
     chain_rules::Effects effects;
-    const IntakeOutcome outcome =
-        chain_rules::take_in(*task, message, now(), held(std::string(task->request.group)), effects);
+    const std::string group = task->request.group;
+    const IntakeOutcome outcome = chain_rules::take_in(*task, message, now(), held(group), effects);
     save(*task, false);
     apply(*task, effects);
-    return outcome;
+    return {outcome, outcome == IntakeOutcome::kReadied ? group : ""};
   }
   if (!message.task) {
     return refuse(message, IntakeOutcome::kUnknown, "it names task '" + message.task_id + "', which is not there");
@@ -393,10 +393,9 @@ IntakeOutcome Tables::take_in(TakenIn& message) {
   request.pending = false;
   const Result<Submitted> made = submit(request);
   if (!made) return refuse(message, IntakeOutcome::kRefused, made.error().message);
-  if (made->existed) return IntakeOutcome::kDuplicate;
-  Use row = database_.prepare("UPDATE tasks SET message_id = ? WHERE id = ?");
-  row->bind(message.message_id).bind(made->task_id).run();
-  return IntakeOutcome::kCreated;
+  if (made->existed) return {IntakeOutcome::kDuplicate, ""};
+  database_.prepare("UPDATE tasks SET message_id = ? WHERE id = ?")->bind(message.message_id).bind(made->task_id).run();
+  return {IntakeOutcome::kCreated, message.task->group};
 }
 
 // --- claims

@@ -26,7 +26,7 @@ class Tables {
   void forget();
 
   Result<Submitted> submit(NewTask& task);
-  IntakeOutcome take_in(TakenIn& message);
+  IntakeAnswer take_in(TakenIn& message);
   Result<void> join(const NodeLease& node, Duration lease);
   Result<void> renew(const std::string& boot, Duration lease);
   void leave(const std::string& boot);
@@ -57,6 +57,7 @@ class Tables {
   void insert(const ChainTask& task);
   void save(const ChainTask& task, bool body);
   void apply(const ChainTask& task, chain_rules::Effects& effects);
+  void put_event(const ChainEvent& event);
   void put_letter(const DeadLetter& letter);
   void free_claims_of(const std::string& boot, chain_rules::Death death, std::set<std::string>& groups);
   std::optional<std::int64_t> promote_due(const ClaimRequest& request);
@@ -64,7 +65,7 @@ class Tables {
   ChainTask* find(const std::string& id);
   ChainTask* keep(ChainTask task);
   std::optional<ChainTask> next_ready(const ClaimRequest& request, bool& more);
-  IntakeOutcome refuse(TakenIn& message, IntakeOutcome outcome, const std::string& reason);
+  IntakeAnswer refuse(const TakenIn& message, IntakeOutcome outcome, const std::string& reason);
 
   Database& database_;
   WallClock& clock_;

@@ -48,7 +48,7 @@ class SqliteStore final : public TaskStore {
   void check_integrity(Completion<void> done);
 
   void submit(std::vector<NewTask> tasks, Completion<std::vector<Result<Submitted>>> done) override;
-  void take_in(std::vector<TakenIn> messages, Completion<std::vector<IntakeOutcome>> done) override;
+  void take_in(std::vector<TakenIn> messages, Completion<std::vector<IntakeAnswer>> done) override;
   void join(NodeLease node, Duration lease, Completion<void> done) override;
   void renew(std::string boot, Duration lease, Completion<void> done) override;
   void leave(std::string boot, Completion<void> done) override;
@@ -64,6 +64,7 @@ class SqliteStore final : public TaskStore {
   void get(std::string task_id, Completion<ChainTask> done) override;
   void list(TaskFilter filter, Completion<std::vector<ChainTask>> done) override;
   void dead_letters(std::string after_task, std::uint32_t limit, Completion<std::vector<DeadLetter>> done) override;
+  void dead_letter(std::string task_id, Completion<DeadLetter> done) override;
   void discard_dead_letter(std::string task_id, Completion<void> done) override;
   void events(std::uint64_t after, std::uint32_t limit, Completion<std::vector<ChainEvent>> done) override;
   void paused_groups(Completion<std::vector<std::string>> done) override;

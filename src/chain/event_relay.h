@@ -1,0 +1,38 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "cohort/base/mutex.h"
+#include "cohort/broker/broker.h"
+#include "cohort/store/task_store.h"
+
+namespace cohort {
+
+/// Tells the broker what became of tasks: events in their order, with their dead letters, at least once.
+///
+/// Thread-safety: thread-safe.
+class EventRelay : public std::enable_shared_from_this<EventRelay> {
+ public:
+  EventRelay(Broker& broker, TaskStore& store) : broker_(broker), store_(store) {}
+  /// Publishes what is new. Does nothing while it is at it.
+  void look();
+  void stop();
+
+ private:
+  static constexpr std::uint32_t kBatch = 200;
+  static constexpr const char* kCursor = "relay";
+
+  void read(std::uint64_t after);
+  void publish(std::vector<ChainEvent> events);
+  void publish_letters(std::vector<ChainEvent> events, std::size_t from);
+  void end(bool more);
+
+  Broker& broker_;
+  TaskStore& store_;
+  Mutex mutex_;
+  bool busy_ COHORT_GUARDED_BY(mutex_) = false;
+  bool stopped_ COHORT_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace cohort

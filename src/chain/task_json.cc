@@ -1,0 +1,309 @@
+#include "cohort/chain/task_json.h"
+
+#include <array>
+#include <utility>
+
+#include "cohort/base/text_time.h"
+
+namespace cohort {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr std::array<std::string_view, 3> kPriorities = {"high", "normal", "low"};
+constexpr std::size_t kMaxMessageBytes = NewTask::kMaxPayloadBytes + (64U << 10U);
+constexpr std::size_t kKeptOfARefused = 4096;
+
+/// Reads the members of an object, and knows which have been read.
+class Reader {
+ public:
+  Reader(const json& object, std::string where) : object_(object), where_(std::move(where)) {
+    if (!object_.is_object()) fail("", "an object");
+  }
+
+  template <class T>
+  void read(const char* key, T& value) {
+    const json* found = find(key);
+    if (found != nullptr) convert(key, *found, value);
+  }
+  template <class T>
+  void read(const char* key, std::optional<T>& value) {
+    const json* found = find(key);
+    if (found == nullptr) return;
+    T inner{};
+    convert(key, *found, inner);
+    value = std::move(inner);
+  }
+  /// Null: it is not there.
+  const json* find(const char* key) {
+    if (error_ || !object_.is_object()) return nullptr;
+    const auto found = object_.find(key);
+    if (found == object_.end()) return nullptr;
+    ++read_;
+    return &*found;
+  }
+  void fail(const std::string& key, const std::string& expected) {
+    if (!error_) error_ = Error{ErrorCode::kInvalid, place(key) + " must be " + expected};
+  }
+  void fail(const Error& error) {
+    if (!error_) error_ = error;
+  }
+  [[nodiscard]] std::string place(const std::string& key) const {
+    if (where_.empty()) return key.empty() ? "the task" : "'" + key + "'";
+    return "'" + where_ + (key.empty() ? "" : "." + key) + "'";
+  }
+
+  /// What was wrong, a key that nobody asked for included.
+  [[nodiscard]] std::optional<Error> end(std::initializer_list<std::string_view> known) {
+    if (error_ || read_ == object_.size()) return error_;
+    for (const auto& [key, value] : object_.items()) {
+      if (std::find(known.begin(), known.end(), key) != known.end()) continue;
+      std::string all;
+      for (const std::string_view each : known) all += (all.empty() ? "" : ", ") + std::string(each);
+      return Error{ErrorCode::kInvalid, place(key) + " is not known; there are: " + all};
+    }
+    return error_;
+  }
+
+ private:
+  void convert(const char* key, const json& from, std::string& to) {
+    if (!from.is_string()) return fail(key, "a text");
+    to = from.get<std::string>();
+  }
+  void convert(const char* key, const json& from, bool& to) {
+    if (!from.is_boolean()) return fail(key, "true or false");
+    to = from.get<bool>();
+  }
+  void convert(const char* key, const json& from, std::uint32_t& to) {
+    if (!from.is_number_unsigned() || from.get<std::uint64_t>() > 1'000'000) return fail(key, "a whole number from 0");
+    to = from.get<std::uint32_t>();
+  }
+  void convert(const char* key, const json& from, double& to) {
+    if (!from.is_number()) return fail(key, "a number");
+    to = from.get<double>();
+  }
+  void convert(const char* key, const json& from, Duration& to) {
+    if (!from.is_string()) return fail(key, "a duration such as \"30s\"");
+    const Result<Duration> duration = parse_duration(from.get_ref<const std::string&>());
+    if (!duration) return fail({ErrorCode::kInvalid, place(key) + ": " + duration.error().message});
+    to = *duration;
+  }
+  void convert(const char* key, const json& from, WallTime& to) {
+    if (!from.is_string()) return fail(key, "a time such as \"2026-11-16T05:00:00Z\"");
+    const Result<WallTime> time = parse_time(from.get_ref<const std::string&>());
+    if (!time) return fail({ErrorCode::kInvalid, place(key) + ": " + time.error().message});
+    to = *time;
+  }
+  void convert(const char* key, const json& from, std::vector<std::string>& to) {
+    if (!from.is_array()) return fail(key, "a list of texts");
+    for (const json& each : from) {
+      if (!each.is_string()) return fail(key, "a list of texts");
+      to.push_back(each.get<std::string>());
+    }
+  }
+  void convert(const char* key, const json& from, Priority& to) {
+    for (std::size_t i = 0; i < kPriorities.size(); ++i) {
+      if (from == kPriorities[i]) {
+        to = static_cast<Priority>(i);
+        return;
+      }
+    }
+    fail(key, "\"high\", \"normal\" or \"low\"");
+  }
+
+  const json& object_;
+  std::string where_;
+  std::size_t read_ = 0;
+  std::optional<Error> error_;
+};
+
+std::string dump(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
+
+json parsed(const std::string& text) {
+  json value = json::parse(text, nullptr, false);
+  return value.is_discarded() ? json() : value;
+}
+
+Result<RetryPolicy> read_retry(const json& from, const std::string& where) {
+  RetryPolicy policy;
+  Reader reader(from, where);
+  reader.read("max_retries", policy.max_retries);
+  reader.read("backoff", policy.backoff);
+  reader.read("multiplier", policy.multiplier);
+  reader.read("max_backoff", policy.max_backoff);
+  reader.read("jitter", policy.jitter);
+  if (policy.multiplier < 1) reader.fail("multiplier", "at least 1");
+  if (policy.jitter < 0 || policy.jitter > 1) reader.fail("jitter", "between 0 and 1");
+  if (auto error = reader.end({"max_retries", "backoff", "multiplier", "max_backoff", "jitter"})) return *error;
+  return policy;
+}
+
+Result<Callback> read_callback(const json& from, const std::string& where) {
+  Callback callback;
+  if (from.is_string()) {  // Nothing but the plugin's name.
+    callback.plugin = from.get<std::string>();
+    return callback;
+  }
+  Reader reader(from, where);
+  reader.read("plugin", callback.plugin);
+  reader.read("timeout", callback.timeout);
+  if (const json* parameters = reader.find("parameters")) {
+    if (!parameters->is_object()) reader.fail("parameters", "an object");
+    callback.parameters = dump(*parameters);
+  }
+  if (const json* retry = reader.find("retry")) {
+    Result<RetryPolicy> policy = read_retry(*retry, where + ".retry");
+    if (!policy) return policy.error();
+    callback.retry = *policy;
+  }
+  if (auto error = reader.end({"plugin", "parameters", "timeout", "retry"})) return *error;
+  return callback;
+}
+
+}  // namespace
+
+Result<NewTask> task_from_json(const json& from) {
+  NewTask task;
+  Reader reader(from, "");
+  reader.read("id", task.id);
+  reader.read("group", task.group);
+  reader.read("session", task.session);
+  reader.read("file", task.file);
+  reader.read("deadline", task.deadline);
+  reader.read("priority", task.priority);
+  reader.read("tags", task.tags);
+  reader.read("start_at", task.start_at);
+  reader.read("idempotency_key", task.idempotency_key);
+  reader.read("pending", task.pending);
+  if (const json* payload = reader.find("payload")) task.payload = dump(*payload);
+  if (const json* callbacks = reader.find("callbacks")) {
+    if (!callbacks->is_array()) reader.fail("callbacks", "a list");
+    for (std::size_t i = 0; callbacks->is_array() && i < callbacks->size(); ++i) {
+      Result<Callback> callback = read_callback((*callbacks)[i], "callbacks[" + std::to_string(i) + "]");
+      if (!callback) return callback.error();
+      task.callbacks.push_back(*std::move(callback));
+    }
+  }
+  if (auto error = reader.end({"id", "group", "session", "file", "payload", "callbacks", "deadline", "priority", "tags",
+                               "start_at", "idempotency_key", "pending"})) {
+    return *error;
+  }
+  if (auto good = check(task); !good) return good.error();
+  return task;
+}
+
+json to_json(const NewTask& task) {
+  json callbacks = json::array();
+  for (const Callback& each : task.callbacks) {
+    json callback = {{"plugin", each.plugin}, {"parameters", parsed(each.parameters)}};
+    if (each.timeout) callback["timeout"] = format_duration(*each.timeout);
+    if (each.retry) {
+      callback["retry"] = {{"max_retries", each.retry->max_retries},
+                           {"backoff", format_duration(each.retry->backoff)},
+                           {"multiplier", each.retry->multiplier},
+                           {"max_backoff", format_duration(each.retry->max_backoff)},
+                           {"jitter", each.retry->jitter}};
+    }
+    callbacks.push_back(std::move(callback));
+  }
+  json out = {{"id", task.id},
+              {"group", task.group},
+              {"payload", parsed(task.payload)},
+              {"callbacks", std::move(callbacks)},
+              {"deadline", format_duration(task.deadline)},
+              {"priority", kPriorities.at(static_cast<std::size_t>(task.priority))},
+              {"tags", task.tags}};
+  if (!task.session.empty()) out["session"] = task.session;
+  if (!task.file.empty()) out["file"] = task.file;
+  if (task.start_at) out["start_at"] = format_time(*task.start_at);
+  if (!task.idempotency_key.empty()) out["idempotency_key"] = task.idempotency_key;
+  if (task.pending) out["pending"] = true;
+  return out;
+}
+
+json to_json(const ChainTask& task) {
+  json out = to_json(task.request);
+  out.erase("pending");
+  out["state"] = to_string(task.state);
+  out["sequence"] = task.sequence;
+  out["step"] = task.step;
+  out["attempt"] = task.attempt;
+  out["created_at"] = format_time(task.created_at);
+  out["deadline_at"] = format_time(task.deadline_at);
+  out["context"] = parsed(task.context);
+  out["progress"] = task.progress;
+  out["log"] = task.log;
+  out["ran"] = format_duration(task.ran);
+  if (task.due_at) out["due_at"] = format_time(*task.due_at);
+  if (task.started_at) out["started_at"] = format_time(*task.started_at);
+  if (task.ended_at) out["ended_at"] = format_time(*task.ended_at);
+  if (!task.progress_note.empty()) out["progress_note"] = task.progress_note;
+  if (!task.error.empty()) out["error"] = task.error;
+  if (!task.owner.empty()) out["owner"] = task.owner;
+  if (!task.message_id.empty()) out["message_id"] = task.message_id;
+  if (task.cancel_requested) out["cancel_requested"] = true;
+  return out;
+}
+
+json to_json(const DeadLetter& letter) {
+  json out = {{"task_id", letter.task_id},
+              {"group", letter.group},
+              {"state", to_string(letter.state)},
+              {"reason", letter.reason},
+              {"step", letter.step},
+              {"attempts", letter.attempts},
+              {"failed_at", format_time(letter.failed_at)}};
+  if (!letter.message_id.empty()) out["message_id"] = letter.message_id;
+  if (!letter.callback.empty()) out["callback"] = letter.callback;
+  if (!letter.node.empty()) out["node"] = letter.node;
+  if (!letter.original.empty()) out["original"] = letter.original;
+  return out;
+}
+
+json to_json(const ChainEvent& event) {
+  json out = {{"sequence", event.sequence}, {"at", format_time(event.at)}, {"kind", event.kind},
+              {"task_id", event.task_id},   {"group", event.group},        {"step", event.step}};
+  if (!event.detail.empty()) out["detail"] = event.detail;
+  return out;
+}
+
+TakenIn taken_in(const InMessage& message) {
+  TakenIn in;
+  in.message_id = std::to_string(message.partition) + "/" + std::to_string(message.offset);
+  const auto refuse = [&](const std::string& reason) {
+    in.task.reset();
+    in.refused = DeadLetter{.task_id = in.task_id,
+                            .message_id = in.message_id,
+                            .reason = reason,
+                            .original = message.value.substr(0, kKeptOfARefused)};
+    return in;
+  };
+  if (message.value.size() > kMaxMessageBytes) {
+    return refuse("the message has " + std::to_string(message.value.size()) + " bytes; at most " +
+                  std::to_string(kMaxMessageBytes) + " are allowed");
+  }
+  const json value = json::parse(message.value, nullptr, false);
+  if (!value.is_object()) return refuse("the message is not a JSON object");
+  Reader reader(value, "");
+  std::string unused;
+  reader.read("message_id", in.message_id);
+  reader.read("task_id", in.task_id);
+  reader.read("deadline", in.deadline);
+  reader.read("published_at", unused);
+  reader.read("source_node", unused);
+  const json* task = reader.find("task");
+  if (auto error = reader.end({"message_id", "task_id", "task", "deadline", "published_at", "source_node"})) {
+    return refuse(error->message);
+  }
+  if (in.message_id.empty() || in.message_id.size() > 256) return refuse("'message_id' must have 1 to 256 bytes");
+  if ((task == nullptr) == in.task_id.empty()) return refuse("the message must have either 'task' or 'task_id'");
+  if (task == nullptr) return in;
+  Result<NewTask> read = task_from_json(*task);
+  if (!read) return refuse(read.error().message);
+  in.task = *std::move(read);
+  if (in.task->id.empty()) in.task->id = in.message_id.substr(0, NewTask::kMaxIdBytes);
+  return in;
+}
+
+}  // namespace cohort
