@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "chain/chain_core.h"
+#include "cohort/chain/task_json.h"
 #include "cohort/testing/manual_executor.h"
+#include "cohort/testing/memory_broker.h"
 #include "cohort/testing/memory_store.h"
 #include "cohort/testing/virtual_wall_clock.h"
 #include "simulation/faulty_store.h"
@@ -23,6 +25,7 @@ class ChainSimulation final : public StoreWitness {
  public:
   explicit ChainSimulation(std::uint64_t seed, MemoryStore::PlantedBugs bugs = {})
       : random_(seed), wall_(clock_), store_(wall_, bugs), schedule_(clock_) {
+    outside_->close();  // It only publishes.
     concurrency_ = static_cast<std::uint32_t>(1 + random_.below(4));
     const std::uint64_t nodes = 1 + random_.below(3);
     for (std::uint64_t i = 0; i < nodes; ++i) places_.push_back({"node-" + std::to_string(i), nullptr});
@@ -94,7 +97,8 @@ class ChainSimulation final : public StoreWitness {
         : executor(sim.clock_, {.groups = {{"g0", {.max_concurrency = 1}}, {"g1", {.max_concurrency = 2}}},
                                 .defaults = {.max_concurrency = sim.concurrency_},
                                 .global_max_in_flight = sim.concurrency_}),
-          store(sim.store_, sim.schedule_, sim.weather_, sim, seed) {
+          store(sim.store_, sim.schedule_, sim.weather_, sim, seed),
+          broker(sim.broker_.member()) {
       sim.add_plugins(*this);
       core = std::make_shared<ChainCore<Faults>>(store, executor, plugins,
                                                  ChainOptions{.node = name,
@@ -102,12 +106,14 @@ class ChainSimulation final : public StoreWitness {
                                                               .look_every = std::chrono::hours(1),
                                                               .folder_is_ours = sim.places_.size() == 1,
                                                               .lease_clock = &sim.clock_,
-                                                              .seed = seed});
+                                                              .seed = seed},
+                                                 broker.get());
     }
 
     ManualExecutor executor;
     PluginRegistry plugins;
     FaultyStore store;
+    std::unique_ptr<Broker> broker;
     std::shared_ptr<ChainCore<Faults>> core;
     TaskHandle<void> started;
     TaskHandle<void> ended;
@@ -135,6 +141,7 @@ class ChainSimulation final : public StoreWitness {
     note("", place.name + " dies");
     place.node->is_doomed = true;
     place.node->store.cut();
+    place.node->broker->close();
     place.node->ended = place.node->core->drain(Duration::zero());
     place.boots_at = clock_.now() + std::chrono::milliseconds(random_.below(30'000));
   }
@@ -243,8 +250,21 @@ class ChainSimulation final : public StoreWitness {
       const std::uint64_t steps = 1 + random_.below(4);
       for (std::uint64_t s = 0; s < steps; ++s) task.callbacks.push_back({.plugin = "step"});
       steps_[id] = static_cast<std::uint32_t>(steps);
-      send(task);
+      if (random_.chance(0.3)) {
+        publish(task);
+      } else {
+        send(task);
+      }
     }
+  }
+
+  // Through the broker, which has it from then on.
+  void publish(const NewTask& task) {
+    const nlohmann::json message = {{"message_id", "m-" + task.id}, {"task", to_json(task)}};
+    for (std::uint64_t times = random_.chance(0.2) ? 2 : 1; times > 0; --times) {
+      outside_->publish(Topic::kTasks, {{task.id, message.dump()}}, [](const Result<void>&) {});
+    }
+    acknowledged_.insert(task.id);
   }
 
   // A submitter that repeats itself until somebody says yes.
@@ -322,7 +342,7 @@ class ChainSimulation final : public StoreWitness {
   }
 
   bool all_ended() {
-    if (acknowledged_.size() < natures_.size()) return false;
+    if (acknowledged_.size() < natures_.size() || broker_.unacknowledged() != 0) return false;
     for (const ChainTask& row : store_.all()) {
       if (!is_final(row.state)) return false;
     }
@@ -361,6 +381,8 @@ class ChainSimulation final : public StoreWitness {
   Random random_;
   VirtualWallClock wall_;
   MemoryStore store_;
+  MemoryBroker broker_{wall_};
+  std::unique_ptr<Broker> outside_ = broker_.member();
   Schedule schedule_;
   Weather weather_;
   std::uint32_t concurrency_ = 1;
