@@ -54,6 +54,7 @@ StepContext::StepContext(const ChainTask& task, std::filesystem::path local_file
       tags_(task.request.tags),
       step_(task.step),
       attempt_(task.attempt),
+      epoch_(task.epoch),
       resumed_after_crash_(!task.crashes.empty()),
       parameters_(parsed(task.callback()->parameters)),
       payload_(parsed(task.request.payload)),

@@ -118,7 +118,7 @@ IntakeAnswer MemoryStore::take_in_one(TakenIn& message, WallTime now) {
     const IntakeOutcome outcome = change(*there, [&](chain_rules::Effects& effects) {
       return chain_rules::take_in(*there, message, now, held_by_now, effects);
     });
-    return {outcome, outcome == IntakeOutcome::kReadied ? there->request.group : ""};
+    return {outcome, there->state == ChainState::kReady ? there->request.group : ""};
   }
   if (!message.task) {
     return refuse(message, IntakeOutcome::kUnknown, "it names task '" + message.task_id + "', which is not there", now);
@@ -129,7 +129,9 @@ IntakeAnswer MemoryStore::take_in_one(TakenIn& message, WallTime now) {
   message.task->pending = false;
   const Result<Submitted> made = submit_one(*message.task, now);
   if (!made) return refuse(message, IntakeOutcome::kRefused, made.error().message, now);
-  if (made->existed) return {IntakeOutcome::kDuplicate, ""};
+  if (made->existed) {
+    return {IntakeOutcome::kDuplicate, made->state == ChainState::kReady ? message.task->group : ""};
+  }
   tasks_.at(made->task_id).message_id = message.message_id;
   return {IntakeOutcome::kCreated, message.task->group};
 }

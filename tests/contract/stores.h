@@ -1,48 +1,18 @@
 #pragma once
 
-// The stores that the suites run on, and calls that wait for their answer.
+// The stores that the suites run on.
 
-#include <cstdlib>
 #include <filesystem>
-#include <future>
 #include <memory>
-#include <string>
 #include <utility>
 
+#include "backend/sqlite/store_test_fixture.h"
 #include "cohort/backend/sqlite/sqlite_store.h"
 #include "cohort/testing/memory_store.h"
 #include "cohort/testing/virtual_clock.h"
 #include "cohort/testing/virtual_wall_clock.h"
 
 namespace cohort {
-
-/// A folder of its own under the system's place for temporary files, removed with the object.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "cohort-test-XXXXXX").string();
-    path_ = ::mkdtemp(name.data());
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
-
-/// Makes a call of a store and waits for its answer: wait<Written>([&](auto done) { store.cancel(id, "", done); }).
-template <class T, class Call>
-Result<T> wait(Call&& call) {
-  std::promise<Result<T>> answered;
-  std::future<Result<T>> answer = answered.get_future();
-  call(Completion<T>([&](Result<T> result) { answered.set_value(std::move(result)); }));
-  return answer.get();
-}
 
 /// A store on a clock that the test moves.
 class StoreWorld {

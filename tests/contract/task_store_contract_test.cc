@@ -509,6 +509,18 @@ TEST_P(TaskStoreContract, AMessageReadiesItsRowOnce) {
   EXPECT_EQ(letters().size(), 1U);
 }
 
+TEST_P(TaskStoreContract, ALostAnswerToAnIntakeCanBeAskedForAgain) {
+  for (int i = 0; i < 2; ++i) {
+    const auto answers = wait<std::vector<IntakeAnswer>>(
+        [&](auto done) { store().take_in({{.message_id = "m1", .task = task("t")}}, std::move(done)); });
+    EXPECT_EQ(answers->at(0).group, "g") << "whoever asks again must wake the group";
+  }
+  ASSERT_TRUE(claim().task);
+  const auto answers = wait<std::vector<IntakeAnswer>>(
+      [&](auto done) { store().take_in({{.message_id = "m1", .task = task("t")}}, std::move(done)); });
+  EXPECT_EQ(answers->at(0).group, "");
+}
+
 TEST_P(TaskStoreContract, AMessageMayCarryAWholeTask) {
   EXPECT_EQ(take_in({.message_id = "m1", .task = task("t")}), IntakeOutcome::kCreated);
   EXPECT_EQ(take_in({.message_id = "m1", .task = task("t")}), IntakeOutcome::kDuplicate);

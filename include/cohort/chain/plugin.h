@@ -71,6 +71,8 @@ class StepContext {
   [[nodiscard]] std::uint32_t step() const { return step_; }
   /// From 1.
   [[nodiscard]] std::uint32_t attempt() const { return attempt_; }
+  /// Rises with every claim of the task: a fencing token for what this step writes elsewhere.
+  [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
   /// An earlier attempt of this step was under way when its node died: what it did may be half done.
   [[nodiscard]] bool resumed_after_crash() const { return resumed_after_crash_; }
   /// Of this step, as submitted.
@@ -107,6 +109,7 @@ class StepContext {
   std::vector<std::string> tags_;
   std::uint32_t step_;
   std::uint32_t attempt_;
+  std::uint64_t epoch_;
   bool resumed_after_crash_;
   nlohmann::json parameters_;
   nlohmann::json payload_;

@@ -40,7 +40,7 @@ enum class IntakeOutcome : std::uint8_t {
 
 struct IntakeAnswer {
   IntakeOutcome outcome = IntakeOutcome::kDuplicate;
-  std::string group = {};  ///< In which something has become ready; else empty.
+  std::string group = {};  ///< Of its task, if that is ready, now or since the answer before this was lost; else empty.
 };
 
 /// Asks for the next task of a group. The answer to a repeated request (same id) is the same, so an answer that was

@@ -86,6 +86,7 @@ class SqliteStore::Impl {
   }
 
   [[nodiscard]] WallTime now() const { return clock_.now(); }
+  [[nodiscard]] Database connect() const { return Database(file_, false, options_.vfs); }
 
  private:
   // All calls in one transaction; they count when it is on the disk.
@@ -280,7 +281,8 @@ void SqliteStore::list(TaskFilter filter, Completion<std::vector<ChainTask>> don
       [filter = std::move(filter)](Database& database) {
         static const std::string sql =
             std::string("SELECT ") + sqlite::kTaskColumns +
-            " FROM tasks t JOIN bodies b ON b.seq = t.seq WHERE (?1 = '' OR t.grp = ?1) AND (?2 < 0 OR t.state = ?2) "
+            " FROM tasks t CROSS JOIN bodies b ON b.seq = t.seq WHERE (?1 = '' OR t.grp = ?1) AND (?2 < 0 OR t.state = "
+            "?2) "
             "AND "
             "(?3 = '' OR EXISTS (SELECT 1 FROM json_each(t.tags) WHERE value = ?3)) AND t.seq < ?4 ORDER BY t.seq DESC "
             "LIMIT ?5";
@@ -396,11 +398,12 @@ void SqliteStore::cursor(std::string name, Completion<std::uint64_t> done) {
 
 void SqliteStore::backup(std::filesystem::path to, Completion<void> done) {
   impl_->read<void>(
-      [to = std::move(to)](Database& database) -> Result<void> {
+      [this, to = std::move(to)](Database&) -> Result<void> {
         if (std::filesystem::exists(to)) {
           return Error{ErrorCode::kExists, "'" + to.string() + "' is there already; a backup needs a new file"};
         }
-        Use row = database.prepare("VACUUM INTO ?");
+        Database copied_from = impl_->connect();
+        Use row = copied_from.prepare("VACUUM INTO ?");
         const std::string path = to.string();
         row->bind(path).run();
         return {};

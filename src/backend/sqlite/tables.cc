@@ -80,7 +80,7 @@ ChainTask read_task(const Statement& row) {
 
 std::optional<ChainTask> read_task(Database& database, const std::string& id) {
   static const std::string sql =
-      std::string("SELECT ") + kTaskColumns + " FROM tasks t JOIN bodies b ON b.seq = t.seq WHERE t.id = ?";
+      std::string("SELECT ") + kTaskColumns + " FROM tasks t CROSS JOIN bodies b ON b.seq = t.seq WHERE t.id = ?";
   Use row = database.prepare(sql.c_str());
   row->bind(id);
   return row->step() ? std::optional(read_task(*row)) : std::nullopt;
@@ -100,10 +100,15 @@ DeadLetter read_letter(const Statement& row) {
           .original = row.text(10)};
 }
 
-Tables::Tables(Database& database, WallClock& clock) : database_(database), clock_(clock) { forget(); }
+Tables::Tables(Database& database, WallClock& clock) : database_(database), clock_(clock) {
+  forget();
+  has_failed_ = false;
+}
 
 void Tables::forget() {
+  has_failed_ = true;
   claimed_.clear();
+  claims_.clear();
   pauses_.clear();
   held_.reset();
   last_seq_ = database_.value("SELECT coalesce(max(seq), 0) FROM tasks");
@@ -186,7 +191,9 @@ void Tables::apply(const ChainTask& task, chain_rules::Effects& effects) {
     held_ = Duration(number("held")) + effects.held;
     set_number("held", held_->count());
   }
-  if (task.state != ChainState::kProcessing) claimed_.erase(std::string(task.id()));
+  if (task.state == ChainState::kProcessing) return;
+  claims_.erase(task.claim_id);
+  claimed_.erase(std::string(task.id()));
 }
 
 void Tables::put_event(const ChainEvent& event) {
@@ -379,9 +386,10 @@ IntakeAnswer Tables::take_in(TakenIn& message) {
     chain_rules::Effects effects;
     const std::string group = task->request.group;
     const IntakeOutcome outcome = chain_rules::take_in(*task, message, now(), held(group), effects);
+    const bool is_ready = task->state == ChainState::kReady;
     save(*task, false);
     apply(*task, effects);
-    return {outcome, outcome == IntakeOutcome::kReadied ? group : ""};
+    return {outcome, is_ready ? group : ""};
   }
   if (!message.task) {
     return refuse(message, IntakeOutcome::kUnknown, "it names task '" + message.task_id + "', which is not there");
@@ -393,7 +401,9 @@ IntakeAnswer Tables::take_in(TakenIn& message) {
   request.pending = false;
   const Result<Submitted> made = submit(request);
   if (!made) return refuse(message, IntakeOutcome::kRefused, made.error().message);
-  if (made->existed) return {IntakeOutcome::kDuplicate, ""};
+  if (made->existed) {
+    return {IntakeOutcome::kDuplicate, made->state == ChainState::kReady ? message.task->group : ""};
+  }
   database_.prepare("UPDATE tasks SET message_id = ? WHERE id = ?")->bind(message.message_id).bind(made->task_id).run();
   return {IntakeOutcome::kCreated, message.task->group};
 }
@@ -428,10 +438,11 @@ std::optional<std::int64_t> Tables::promote_due(const ClaimRequest& request) {
 
 std::optional<ChainTask> Tables::next_ready(const ClaimRequest& request, bool& more) {
   static const std::string by_seq =
-      std::string("SELECT ") + kTaskColumns + " FROM tasks t JOIN bodies b ON b.seq = t.seq WHERE t.seq = ?";
-  static const std::string first = std::string("SELECT ") + kTaskColumns +
-                                   " FROM tasks t JOIN bodies b ON b.seq = t.seq WHERE t.grp = ? AND t.state = 1 AND "
-                                   "t.due_at IS NULL ORDER BY t.priority, t.seq";
+      std::string("SELECT ") + kTaskColumns + " FROM tasks t CROSS JOIN bodies b ON b.seq = t.seq WHERE t.seq = ?";
+  static const std::string first =
+      std::string("SELECT ") + kTaskColumns +
+      " FROM tasks t CROSS JOIN bodies b ON b.seq = t.seq WHERE t.grp = ? AND t.state = 1 AND "
+      "t.due_at IS NULL ORDER BY t.priority, t.seq";
   more = true;
   if (const std::optional<std::int64_t> own = promote_due(request)) {
     Use row = database_.prepare(by_seq.c_str());
@@ -449,18 +460,25 @@ std::optional<ChainTask> Tables::next_ready(const ClaimRequest& request, bool& m
   return task;
 }
 
+// What this very request has claimed before; null: nothing.
+const std::string* Tables::claimed_by(const ClaimRequest& request) {
+  const auto found = claims_.find(request.id);
+  if (found != claims_.end()) return &found->second;
+  if (!has_failed_) return nullptr;
+  Use row =
+      database_.prepare("SELECT id FROM tasks WHERE owner = ? AND state IN (1, 2) AND state = 2 AND claim_id = ?");
+  row->bind(request.boot).bind(request.id);
+  return row->step() ? &(claims_[request.id] = row->text(0)) : nullptr;
+}
+
 Result<ClaimAnswer> Tables::claim(const ClaimRequest& request) {
   note_sign_of_life(request.boot);
   if (!has_lease(request.boot)) return Error{ErrorCode::kStale, "boot '" + request.boot + "' has no lease"};
   const auto came_back_is = [this](const std::string& boot) { return came_back(boot); };
-  {
-    Use row = database_.prepare("SELECT id FROM tasks WHERE owner = ? AND state = 2 AND claim_id = ?");
-    row->bind(request.boot).bind(request.id);
-    if (row->step()) {
-      const ChainTask& task = *find(row->text(0));
-      return ClaimAnswer{
-          .task = task, .suspect = chain_rules::is_suspect(task, came_back_is), .more = true, .next_in = {}};
-    }
+  if (const std::string* id = claimed_by(request)) {
+    const ChainTask& task = *find(*id);
+    return ClaimAnswer{
+        .task = task, .suspect = chain_rules::is_suspect(task, came_back_is), .more = true, .next_in = {}};
   }
   ClaimAnswer answer;
   if (pause_of(request.group).since) return answer;
@@ -482,6 +500,7 @@ Result<ClaimAnswer> Tables::claim(const ClaimRequest& request) {
     answer.suspect = chain_rules::is_suspect(*task, came_back_is);
     chain_rules::claim(*task, request, task->epoch + 1, answer.suspect, now());
     save(*task, false);
+    claims_[request.id] = task->id();
     answer.task = *keep(*std::move(task));
     break;
   }

@@ -60,6 +60,7 @@ class Tables {
   void put_event(const ChainEvent& event);
   void put_letter(const DeadLetter& letter);
   void free_claims_of(const std::string& boot, chain_rules::Death death, std::set<std::string>& groups);
+  const std::string* claimed_by(const ClaimRequest& request);
   std::optional<std::int64_t> promote_due(const ClaimRequest& request);
   /// Claimed before, or read now, and then good until the next is; null: there is none.
   ChainTask* find(const std::string& id);
@@ -70,7 +71,9 @@ class Tables {
   Database& database_;
   WallClock& clock_;
   std::int64_t last_seq_ = 0;
+  bool has_failed_ = false;  // A transaction, at some time: then what is in memory is not all.
   std::unordered_map<std::string, ChainTask> claimed_;
+  std::unordered_map<std::string, std::string> claims_;  // Ids of those, by the request that claimed them.
   std::optional<ChainTask> read_;
   std::unordered_map<std::string, Pause> pauses_;
   std::optional<Duration> held_;
