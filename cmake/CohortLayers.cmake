@@ -52,12 +52,13 @@ function(cohort_layer layer)
   set_property(GLOBAL PROPERTY cohort_library_of_${name} ${arg_TO})
 endfunction()
 
-# A test program: what it tests, private headers of src/ included.
+# A test program: what it tests, private headers of src/ included. LABEL: one that test presets may leave out.
 function(cohort_test name)
-  add_executable(${name} ${ARGN})
+  cmake_parse_arguments(arg "" "LABEL" "" ${ARGN})
+  add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(${name} PRIVATE cohort::core cohort_warnings GTest::gtest_main)
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 600)
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 600 LABELS "${arg_LABEL}")
 endfunction()
 
 function(cohort_add_layer_tests)

@@ -90,6 +90,10 @@ class ChainCore : public std::enable_shared_from_this<ChainCore<Faults>> {
   void renew();
   void lose_lease(const char* why);
   void look_for_work();
+  void look_again_soon() {
+    MutexLock lock(mutex_);
+    looked_ = Time();
+  }
   void take_over();
   void follow_commands();
   void apply(const Command& command);

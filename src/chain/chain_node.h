@@ -170,7 +170,7 @@ void ChainCore<Faults>::lose_lease(const char* why) {
 template <class Faults>
 void ChainCore<Faults>::look_for_work() {
   const auto wake_all = [self = this->shared_from_this()](Result<std::vector<GroupWork>> work) {
-    if (!work) return;  // The next look may do better.
+    if (!work) return self->look_again_soon();
     for (const GroupWork& each : *work) {
       if (each.next_in && *each.next_in > Duration::zero()) {
         self->alarms_->set(each.group, saturating_add(self->now(), *each.next_in));
@@ -186,7 +186,7 @@ void ChainCore<Faults>::look_for_work() {
 template <class Faults>
 void ChainCore<Faults>::take_over() {
   store_.take_over(boot(), false, [self = this->shared_from_this()](Result<std::vector<std::string>> groups) {
-    if (!groups) return;
+    if (!groups) return self->look_again_soon();  // It may have freed something all the same.
     for (const std::string& group : *groups) self->feeder_.wake(group);
   });
 }

@@ -11,6 +11,7 @@ function(check_package binary_dir work_dir)
   run(${CMAKE_COMMAND} --build ${work_dir}/build)
   run(${work_dir}/build/outside)
   run(${work_dir}/build/outside_http)
+  run(${CMAKE_COMMAND} -E chdir ${work_dir} ${work_dir}/build/outside_chain)
 endfunction()
 
 file(REMOVE_RECURSE ${WORK_DIR}/static ${WORK_DIR}/shared)
