@@ -134,7 +134,7 @@ void ChainCore<Faults>::renew() {
         MutexLock lock(self->mutex_);
         self->renewing_ = false;
       }
-      if (joined) self->look_for_work();
+      self->look_again_soon();  // It may have its lease even if something after that went wrong.
     });
     return;
   }

@@ -336,6 +336,15 @@ class ChainSimulation final : public StoreWitness {
   void blame(const std::string& what, const std::string& why) {
     if (!wrong_.empty()) return;
     wrong_ = what + ": " + why;
+    for (const Place& place : places_) {
+      if (!place.node) continue;
+      const ChainStats chains = place.node->core->stats();
+      const ExecutorStats tasks = place.node->executor.stats();
+      wrong_ += "\n  " + place.name + ": " + std::to_string(chains.running) + " runs, lease " +
+                std::to_string(chains.has_lease) + ", lost " + std::to_string(chains.lost_leases) + ", tickets " +
+                std::to_string(tasks.waiting) + " waiting, " + std::to_string(tasks.running) + " running, " +
+                std::to_string(tasks.overrunning) + " overrunning";
+    }
     for (const auto& [task, line] : history_) {
       if (task.empty() || task == what) wrong_ += "\n  " + line;
     }
