@@ -129,7 +129,7 @@ void ChainCore<Faults>::renew() {
     boot = boot_;
   }
   if (rejoins) {
-    join([self = this->shared_from_this()](Result<void> joined) {
+    join([self = this->shared_from_this()](const Result<void>&) {
       {
         MutexLock lock(self->mutex_);
         self->renewing_ = false;
