@@ -36,7 +36,14 @@ void reset_step(ChainTask& task) {
   task.progress_note.clear();
 }
 
-void end(ChainTask& task, ChainState state, const std::string& detail, WallTime now, Effects& effects) {
+// Whatever a plugin or a person says is kept, but not without end.
+std::string clipped(const std::string& text) {
+  constexpr std::size_t kMost = 4096;
+  return text.size() <= kMost ? text : text.substr(0, kMost) + "…";
+}
+
+void end(ChainTask& task, ChainState state, const std::string& said, WallTime now, Effects& effects) {
+  const std::string detail = clipped(said);
   task.state = state;
   task.ended_at = now;
   task.due_at.reset();
@@ -54,7 +61,9 @@ void end(ChainTask& task, ChainState state, const std::string& detail, WallTime 
                                    .step = task.step,
                                    .attempts = task.attempt,
                                    .failed_at = now,
-                                   .node = task.owner};
+                                   .node = task.owner,
+                                   .progress = task.progress,
+                                   .log = task.log};
 }
 
 void begin_attempt(ChainTask& task, bool alone) {
@@ -84,7 +93,7 @@ class Apply {
     if (ended.failed) ++task_.failures;
     if (ended.overran) task_.crashes.emplace_back(kOverrun);
     if (task_.cancel_requested) return end(task_, ChainState::kCancelled, task_.error, now_, effects_);
-    if (!ended.error.empty()) task_.error = ended.error;
+    if (!ended.error.empty()) task_.error = clipped(ended.error);
     if (!ended.give_back) return;
     const std::string owner = task_.owner;
     make_ready(task_);
@@ -100,7 +109,7 @@ class Apply {
     reset_step(task_);
     ++task_.step;
     if (task_.callback() == nullptr) return end(task_, ChainState::kCompleted, checkpoint.skipped, now_, effects_);
-    tell(task_, "step_completed", checkpoint.skipped, now_, effects_);
+    tell(task_, "step_completed", clipped(checkpoint.skipped), now_, effects_);
     if (task_.cancel_requested) return end(task_, ChainState::kCancelled, task_.error, now_, effects_);
     if (checkpoint.begin_next) begin_attempt(task_, false);
   }
@@ -265,12 +274,18 @@ Result<Written> cancel(ChainTask& task, const std::string& reason, WallTime now,
                                            " and cannot be cancelled any more"};
   }
   task.cancel_requested = true;
-  task.error = reason;
+  task.error = clipped(reason);
   if (task.state != ChainState::kProcessing) end(task, ChainState::kCancelled, reason, now, effects);
   return Written{task.state, true};
 }
 
+Duration time_until(WallTime due, WallTime now) {
+  constexpr std::chrono::microseconds kMost = std::chrono::hours(24);
+  return due <= now ? Duration::zero() : Duration(std::min(due - now, kMost));
+}
+
 Result<void> replay(ChainTask& task, const ReplayRequest& request, WallTime now, Duration held, Effects& effects) {
+  if (!is_final(task.state) && !request.message_id.empty() && task.message_id == request.message_id) return {};
   if (!is_final(task.state)) {
     return Error{ErrorCode::kConflict, "task '" + task.id() + "' is " + std::string(to_string(task.state)) +
                                            "; only one that has ended can be replayed"};
@@ -282,10 +297,11 @@ Result<void> replay(ChainTask& task, const ReplayRequest& request, WallTime now,
                                           "; it can be replayed from a step it has come to"};
   }
   const bool was_poison = task.state == ChainState::kPoison;
+  const std::uint32_t stopped_at = task.step;
   make_ready(task);
   task.step = from;
   reset_step(task);
-  task.suspect = was_poison && !request.from_step;
+  task.suspect = was_poison && from == stopped_at;
   task.cancel_requested = false;
   task.ended_at.reset();
   task.due_at.reset();

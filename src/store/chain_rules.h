@@ -53,6 +53,9 @@ void take_over(ChainTask& task, Death death, WallTime now, Effects& effects);
 [[nodiscard]] bool convict(ChainTask& task, const std::function<bool(const std::string& boot)>& came_back, WallTime now,
                            Effects& effects);
 
+/// How long until then; at most a day, so that who waits for it looks again in between.
+[[nodiscard]] Duration time_until(WallTime due, WallTime now);
+
 [[nodiscard]] Result<Written> cancel(ChainTask& task, const std::string& reason, WallTime now, Effects& effects);
 [[nodiscard]] Result<void> replay(ChainTask& task, const ReplayRequest& request, WallTime now, Duration held,
                                   Effects& effects);

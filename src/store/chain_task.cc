@@ -78,7 +78,17 @@ Result<void> check(const NewTask& task) {
     if (each.timeout && *each.timeout <= Duration::zero()) {
       return Error{ErrorCode::kInvalid, "the time-out of callback '" + each.plugin + "' must be above 0"};
     }
-    bytes += each.parameters.size();
+    if (each.retry) {
+      const RetryPolicy& retry = *each.retry;
+      const bool good = retry.multiplier >= 1 && retry.multiplier <= 1000 && retry.jitter >= 0 && retry.jitter <= 1 &&
+                        retry.backoff >= Duration::zero() && retry.max_backoff >= Duration::zero();
+      if (!good) {
+        return Error{ErrorCode::kInvalid, "the retry policy of callback '" + each.plugin +
+                                              "' must have a multiplier of 1 to 1000, a jitter of 0 to 1 and no "
+                                              "negative times"};
+      }
+    }
+    bytes += each.parameters.size() + each.plugin.size();
   }
   if (bytes > NewTask::kMaxPayloadBytes) return too_long("payload and parameters", bytes, NewTask::kMaxPayloadBytes);
   if (task.deadline <= Duration::zero()) return Error{ErrorCode::kInvalid, "the deadline of the task must be above 0"};

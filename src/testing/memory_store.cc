@@ -262,7 +262,7 @@ ClaimAnswer MemoryStore::claim_one(const ClaimRequest& request, WallTime now) {
     if (!chain_rules::is_claimable(task, request.boot, now)) {
       WallTime due = task.due_at.value_or(now);
       if (task.kept_until && task.owner != request.boot) due = std::max(due, *task.kept_until);
-      const Duration in = due - now;
+      const Duration in = chain_rules::time_until(due, now);
       answer.next_in = std::min(answer.next_in.value_or(in), in);
       continue;
     }
@@ -317,7 +317,7 @@ void MemoryStore::groups_with_work(Completion<std::vector<GroupWork>> done) {
         const WallTime due = std::max(task.due_at.value_or(now), task.kept_until.value_or(now));
         if (due <= now) next.reset();
         if (!next) break;
-        next = std::min(*next, Duration(due - now));
+        next = std::min(*next, chain_rules::time_until(due, now));
       }
       work.push_back({name, next});
     }
@@ -515,10 +515,25 @@ void MemoryStore::remove_ended(Duration older_than, std::uint32_t limit, Complet
       each = tasks_.erase(each);
       ++removed;
     }
+    const auto relayed = cursors_.find("relay");
     std::uint32_t left = limit;
-    std::erase_if(events_, [&](const ChainEvent& event) { return event.at <= before && left > 0 && left-- > 0; });
+    std::erase_if(events_, [&](const ChainEvent& event) {
+      const bool is_told = relayed == cursors_.end() || event.sequence <= relayed->second;
+      return event.at <= before && is_told && left > 0 && left-- > 0;
+    });
+    removed = std::max<std::uint64_t>(removed, limit - left);
     left = limit;
     std::erase_if(commands_, [&](const Command& command) { return command.at <= before && left > 0 && left-- > 0; });
+    std::erase_if(letters_, [&](const auto& each) COHORT_REQUIRES(mutex_) {
+      return each.second.failed_at <= before && !tasks_.contains(each.first);
+    });
+    const WallTime now = clock_.now();
+    for (auto& [id, task] : tasks_) {
+      if (task.state != ChainState::kPending || !chain_rules::is_expired(task, now, held(task.request.group, now)))
+        continue;
+      change(task,
+             [&, &row = task](chain_rules::Effects& effects) { return chain_rules::expire(row, now, effects), 0; });
+    }
   }
   done(removed);
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <limits>
 #include <set>
 #include <thread>
 
@@ -178,6 +179,9 @@ TEST_P(TaskStoreContract, BadRequestsAreRefusedOneByOne) {
   NewTask big = task("big");
   big.payload.assign(NewTask::kMaxPayloadBytes + 1, ' ');
   EXPECT_EQ(submit(big).error().code, ErrorCode::kInvalid);
+  NewTask endless = task("endless");
+  endless.callbacks[0].retry = RetryPolicy{.multiplier = std::numeric_limits<double>::infinity()};
+  EXPECT_EQ(submit(endless).error().code, ErrorCode::kInvalid);
 }
 
 TEST_P(TaskStoreContract, TheSameSubmitTwiceIsOneTask) {
@@ -230,6 +234,25 @@ TEST_P(TaskStoreContract, NotBeforeItsTime) {
   advance(10s);
   EXPECT_TRUE(claim().task);
   EXPECT_TRUE(work().empty());
+}
+
+TEST_P(TaskStoreContract, AClaimTellsWhenTheNextIsDue) {
+  for (const auto& [id, delay] : {std::pair{"b", 10s}, std::pair{"c", 20s}}) {
+    NewTask later = task(id);
+    later.start_at = now() + delay;
+    ASSERT_TRUE(submit(later));
+  }
+  NewTask far = task("far");
+  far.start_at = std::chrono::sys_days(std::chrono::year(9999) / 12 / 31);
+  ASSERT_TRUE(submit(far));
+  advance(10s);
+  const ClaimAnswer first = claim();
+  ASSERT_TRUE(first.task);
+  EXPECT_FALSE(first.more);
+  EXPECT_EQ(first.next_in, 10s) << "also with a task";
+  ASSERT_TRUE(join("boot-b", 1h));
+  advance(10s);
+  EXPECT_EQ(claim("g", "boot-b").next_in, 24h) << "not too far to be counted";
 }
 
 TEST_P(TaskStoreContract, ALostAnswerToAClaimCanBeAskedForAgain) {
@@ -593,6 +616,21 @@ TEST_P(TaskStoreContract, WhatEndedLongAgoIsForgottenInSteps) {
   EXPECT_EQ(get("open").state, ChainState::kReady);
   EXPECT_EQ(event_kinds(), std::vector<std::string>{"completed"});
   ASSERT_TRUE(submit(task("old0", "g", 0))) << "its id is free again";
+}
+
+TEST_P(TaskStoreContract, WhatWaitsInVainForItsMessageExpires) {
+  NewTask pending = task("t");
+  pending.pending = true;
+  pending.deadline = 1min;
+  ASSERT_TRUE(submit(pending));
+  advance(2min);
+  ASSERT_TRUE(wait<std::uint64_t>([&](auto done) { store().remove_ended(168h, 100, std::move(done)); }));
+  EXPECT_EQ(get("t").state, ChainState::kExpired);
+  EXPECT_EQ(take_in({.message_id = "m", .refused = DeadLetter{.reason = "no"}}), IntakeOutcome::kRefused);
+  EXPECT_EQ(letters().size(), 2U);
+  advance(200h);
+  ASSERT_TRUE(wait<std::uint64_t>([&](auto done) { store().remove_ended(168h, 100, std::move(done)); }));
+  EXPECT_TRUE(letters().empty());
 }
 
 TEST_P(TaskStoreContract, ConcurrentClaimsNeverGetTheSameTask) {

@@ -77,7 +77,7 @@ struct NewTask {
   std::string file = {};       ///< What every step works on: "file:…", "https:…"; empty: none.
   std::string payload = "{}";  ///< JSON for the steps.
   std::vector<Callback> callbacks = {};
-  Duration deadline = std::chrono::hours(1);  ///< From its start time: after it nothing of it is started any more.
+  Duration deadline = std::chrono::hours(1);  ///< From its start time: later it is neither started nor resumed.
   Priority priority = Priority::kNormal;
   std::vector<std::string> tags = {};
   std::optional<WallTime> start_at = {};  ///< Not before.
@@ -152,7 +152,9 @@ struct DeadLetter {
   std::uint32_t step = 0;
   std::uint32_t attempts = 0;
   WallTime failed_at{};
-  std::string node = {};      ///< Who ran it.
+  std::string node = {};              ///< Who ran it.
+  double progress = 0;                ///< Of the step that failed, as it said last.
+  std::vector<std::string> log = {};  ///< What its steps have logged, the last lines.
   std::string original = {};  ///< The message, where there is no task: malformed, over-long or expired on arrival.
 
   friend bool operator==(const DeadLetter&, const DeadLetter&) = default;

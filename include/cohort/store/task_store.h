@@ -131,7 +131,7 @@ struct ReplayRequest {
   std::string task_id;
   std::optional<std::uint32_t> from_step = {};  ///< At most the one it stopped at, which is the default.
   Duration deadline = std::chrono::hours(1);    ///< From now.
-  std::string message_id = {};
+  std::string message_id = {};                  ///< With one, a repeated request is answered as the first time.
 };
 
 /// Something that every node is to do: "pause_group", "resume_group", "resize_group", "cancel", …
@@ -216,8 +216,9 @@ class TaskStore {
   /// A number under a name, such as how far a reader of events has come.
   virtual void set_cursor(std::string name, std::uint64_t value, Completion<void> done) = 0;
   virtual void cursor(std::string name, Completion<std::uint64_t> done) = 0;
-  /// Forgets at most `limit` tasks that ended longer ago than that, with their dead letters, and as many events and
-  /// commands of that age. Gives how many tasks.
+  /// Forgets at most `limit` tasks that ended longer ago than that, with their dead letters; as many events (none that
+  /// the cursor "relay" has not passed), commands and dead letters without a task of that age; and expires as many
+  /// pending tasks whose deadline has passed. Gives how many tasks or events, whichever is more.
   virtual void remove_ended(Duration older_than, std::uint32_t limit, Completion<std::uint64_t> done) = 0;
 };
 

@@ -103,6 +103,8 @@ class Database {
   void execute(const std::string& sql);
   /// Prepared once; `sql` is a literal.
   Use prepare(const char* sql);
+  /// For once.
+  [[nodiscard]] Statement statement(const char* sql) { return Statement(database_, sql); }
   [[nodiscard]] std::int64_t value(const char* sql);
   [[nodiscard]] std::int64_t changes() const { return sqlite3_changes64(database_); }
   [[nodiscard]] bool in_transaction() const { return sqlite3_get_autocommit(database_) == 0; }

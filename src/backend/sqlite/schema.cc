@@ -52,6 +52,7 @@ CREATE TABLE tasks (
 CREATE INDEX tasks_ready ON tasks (grp, priority, seq) WHERE state = 1 AND due_at IS NULL;
 CREATE INDEX tasks_due ON tasks (grp, due_at) WHERE state = 1 AND due_at IS NOT NULL;
 CREATE INDEX tasks_owned ON tasks (owner) WHERE owner IS NOT NULL AND state IN (1, 2);
+CREATE INDEX tasks_pending ON tasks (deadline_at) WHERE state = 0;
 CREATE INDEX tasks_ended ON tasks (ended_at) WHERE ended_at IS NOT NULL;
 CREATE UNIQUE INDEX tasks_key ON tasks (grp, idempotency_key) WHERE idempotency_key IS NOT NULL;
 CREATE TABLE bodies (
@@ -72,6 +73,8 @@ CREATE TABLE dead_letters (
   attempts INTEGER NOT NULL,
   failed_at INTEGER NOT NULL,
   node TEXT NOT NULL,
+  progress REAL NOT NULL,
+  log TEXT NOT NULL,
   original TEXT NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE refused_messages (message_id TEXT PRIMARY KEY, at INTEGER NOT NULL) WITHOUT ROWID;
@@ -108,7 +111,7 @@ CREATE TABLE numbers (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROW
 
 int schema_version() { return static_cast<int>(kMigrations.size()); }
 
-Result<void> migrate(Database& database, const std::string& file) {
+Result<void> check_owner(Database& database, const std::string& file) {
   const auto version = static_cast<int>(database.value("PRAGMA user_version"));
   const auto application = static_cast<int>(database.value("PRAGMA application_id"));
   const bool is_empty = database.value("SELECT count(*) FROM sqlite_schema") == 0;
@@ -120,6 +123,11 @@ Result<void> migrate(Database& database, const std::string& file) {
                                           std::to_string(version) + ", this one knows " +
                                           std::to_string(schema_version()) + "); use that one"};
   }
+  return {};
+}
+
+void migrate(Database& database) {
+  const auto version = static_cast<int>(database.value("PRAGMA user_version"));
   for (int next = version; next < schema_version(); ++next) {
     database.execute("BEGIN IMMEDIATE");
     database.execute(kMigrations[static_cast<std::size_t>(next)]);
@@ -127,7 +135,6 @@ Result<void> migrate(Database& database, const std::string& file) {
     database.execute("PRAGMA user_version = " + std::to_string(next + 1));
     database.execute("COMMIT");
   }
-  return {};
 }
 
 }  // namespace cohort::sqlite

@@ -7,9 +7,10 @@
 
 namespace cohort::sqlite {
 
-/// Brings the file to the version this program knows, step by step, each in its transaction. kInvalid when it is not
-/// ours, or newer.
-Result<void> migrate(Database& database, const std::string& file);
+/// kInvalid when the file is not ours, or newer. Changes nothing.
+Result<void> check_owner(Database& database, const std::string& file);
+/// Brings it to the version this program knows, step by step, each in its transaction.
+void migrate(Database& database);
 
 /// What the newest version is.
 [[nodiscard]] int schema_version();

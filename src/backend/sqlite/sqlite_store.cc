@@ -23,7 +23,7 @@ namespace {
 
 using Calls = std::vector<std::unique_ptr<sqlite::Call>>;
 
-std::string journal_mode(SqliteOptions::Synchronous synchronous) {
+std::string synchronous_name(SqliteOptions::Synchronous synchronous) {
   switch (synchronous) {
     case SqliteOptions::Synchronous::kOff: return "OFF";
     case SqliteOptions::Synchronous::kNormal: return "NORMAL";
@@ -59,10 +59,14 @@ class SqliteStore::Impl {
   Result<void> open() {
     try {
       write_to_ = std::make_unique<Database>(file_, false, options_.vfs);
-      write_to_->execute("PRAGMA journal_mode = WAL");
-      write_to_->execute("PRAGMA synchronous = " + journal_mode(options_.synchronous));
+      if (auto good = sqlite::check_owner(*write_to_, file_); !good) return good;
+      if (Statement mode = write_to_->statement("PRAGMA journal_mode = WAL"); !mode.step() || mode.text(0) != "wal") {
+        return Error{ErrorCode::kUnavailable,
+                     "the store in '" + file_ + "' cannot use a write-ahead log; is it on a network file system?"};
+      }
+      write_to_->execute("PRAGMA synchronous = " + synchronous_name(options_.synchronous));
       write_to_->execute("PRAGMA cache_size = -16000");
-      if (auto good = sqlite::migrate(*write_to_, file_); !good) return good;
+      sqlite::migrate(*write_to_);
       tables_ = std::make_unique<Tables>(*write_to_, clock_);
       read_from_ = std::make_unique<Database>(file_, false, options_.vfs);
       read_from_->execute("PRAGMA query_only = 1");
@@ -75,6 +79,14 @@ class SqliteStore::Impl {
                                        [this](Calls& calls) { return change(calls); });
     return {};
   }
+
+  ~Impl() {
+    // Whoever is told something by one of them may call the other.
+    if (writer_) writer_->stop();
+    if (reader_) reader_->stop();
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
 
   template <class T, class Work>
   void write(Work work, Completion<T> done) {
@@ -89,8 +101,22 @@ class SqliteStore::Impl {
   [[nodiscard]] Database connect() const { return Database(file_, false, options_.vfs); }
 
  private:
-  // All calls in one transaction; they count when it is on the disk.
+  // All calls in one transaction; they count when it is on the disk. If one of them cannot be done at all, each has one
+  // of its own, so that it fails alone.
   std::optional<Error> change(Calls& calls) {
+    const std::optional<Error> failure = change_together(calls);
+    if (!failure || failure->code == ErrorCode::kUnavailable || calls.size() == 1) return failure;
+    for (std::unique_ptr<sqlite::Call>& call : calls) {
+      Calls one;
+      one.push_back(std::move(call));
+      const std::optional<Error> its = change_together(one);
+      one.front()->complete(its ? &*its : nullptr);
+    }
+    calls.clear();
+    return std::nullopt;
+  }
+
+  std::optional<Error> change_together(Calls& calls) {
     try {
       write_to_->execute("BEGIN IMMEDIATE");
       for (const std::unique_ptr<sqlite::Call>& call : calls) call->run();
@@ -106,9 +132,10 @@ class SqliteStore::Impl {
   }
 
   Error roll_back(Error error) {
+    tables_->forget();
     try {
       if (write_to_->in_transaction()) write_to_->execute("ROLLBACK");
-      tables_->forget();
+      tables_->begin_anew();
     } catch (const Failure&) {
       // Then the next transaction says so.
     }
@@ -153,7 +180,7 @@ void SqliteStore::submit(std::vector<NewTask> tasks, Completion<std::vector<Resu
       [tasks = std::move(tasks)](Tables& tables) mutable {
         std::vector<Result<Submitted>> answers;
         answers.reserve(tasks.size());
-        for (NewTask& task : tasks) answers.push_back(tables.submit(task));
+        for (const NewTask& task : tasks) answers.push_back(tables.submit(task));
         return answers;
       },
       std::move(done));
@@ -213,7 +240,7 @@ void SqliteStore::groups_with_work(Completion<std::vector<GroupWork>> done) {
         while (ready->step()) work.push_back({ready->text(0), std::nullopt});
         Use due = database.prepare(kDueGroups);
         while (due->step()) {
-          work.push_back({due->text(0), std::max(Duration::zero(), Duration(due->time(1) - impl_->now()))});
+          work.push_back({due->text(0), chain_rules::time_until(due->time(1), impl_->now())});
         }
         return work;
       },

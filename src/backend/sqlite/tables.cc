@@ -97,11 +97,13 @@ DeadLetter read_letter(const Statement& row) {
           .attempts = static_cast<std::uint32_t>(row.integer(7)),
           .failed_at = row.time(8),
           .node = row.text(9),
-          .original = row.text(10)};
+          .progress = row.real(10),
+          .log = read_lines(row.text(11)),
+          .original = row.text(12)};
 }
 
 Tables::Tables(Database& database, WallClock& clock) : database_(database), clock_(clock) {
-  forget();
+  begin_anew();
   has_failed_ = false;
 }
 
@@ -111,6 +113,10 @@ void Tables::forget() {
   claims_.clear();
   pauses_.clear();
   held_.reset();
+}
+
+void Tables::begin_anew() {
+  forget();
   last_seq_ = database_.value("SELECT coalesce(max(seq), 0) FROM tasks");
 }
 
@@ -203,10 +209,11 @@ void Tables::put_event(const ChainEvent& event) {
 }
 
 void Tables::put_letter(const DeadLetter& letter) {
-  Use row = database_.prepare("INSERT OR REPLACE INTO dead_letters VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  Use row = database_.prepare("INSERT OR REPLACE INTO dead_letters VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  const std::string log = lines_text(letter.log);
   row->bind(letter.task_id).bind(letter.group).bind(letter.message_id).bind(static_cast<int>(letter.state));
   row->bind(letter.reason).bind(letter.callback).bind(letter.step).bind(letter.attempts).bind(letter.failed_at);
-  row->bind(letter.node).bind(letter.original);
+  row->bind(letter.node).bind(letter.progress).bind(log).bind(letter.original);
   row->run();
 }
 
@@ -336,7 +343,7 @@ std::vector<std::string> Tables::take_over(const std::string& boot, bool all_oth
 
 // --- tasks come in
 
-Result<Submitted> Tables::submit(NewTask& request) {
+Result<Submitted> Tables::submit(NewTask request) {
   if (auto good = check(request); !good) return good.error();
   if (request.id.empty()) return Error{ErrorCode::kInvalid, "the task has no id"};
   const auto answer_of = [&](Use& row) -> Result<Submitted> {
@@ -443,20 +450,23 @@ std::optional<ChainTask> Tables::next_ready(const ClaimRequest& request, bool& m
       std::string("SELECT ") + kTaskColumns +
       " FROM tasks t CROSS JOIN bodies b ON b.seq = t.seq WHERE t.grp = ? AND t.state = 1 AND "
       "t.due_at IS NULL ORDER BY t.priority, t.seq";
+  static const std::string first_without =
+      std::string("SELECT ") + kTaskColumns +
+      " FROM tasks t CROSS JOIN bodies b ON b.seq = t.seq WHERE t.grp = ?1 AND t.state = 1 AND t.due_at IS NULL AND "
+      "t.plugin NOT IN (SELECT value FROM json_each(?2)) ORDER BY t.priority, t.seq";
   more = true;
   if (const std::optional<std::int64_t> own = promote_due(request)) {
     Use row = database_.prepare(by_seq.c_str());
     row->bind(*own);
     if (row->step()) return read_task(*row);
   }
-  Use row = database_.prepare(first.c_str());
+  Use row = database_.prepare(request.without_plugins.empty() ? first.c_str() : first_without.c_str());
+  const std::string without = lines_text(request.without_plugins);
   row->bind(request.group);
+  if (!request.without_plugins.empty()) row->bind(without);
   std::optional<ChainTask> task;
-  while ((more = row->step())) {
-    if (task) break;
-    ChainTask next = read_task(*row);
-    if (std::ranges::count(request.without_plugins, plugin_column(next)) == 0) task = std::move(next);
-  }
+  if (row->step()) task = read_task(*row);
+  more = task && row->step();
   return task;
 }
 
@@ -504,12 +514,13 @@ Result<ClaimAnswer> Tables::claim(const ClaimRequest& request) {
     answer.task = *keep(*std::move(task));
     break;
   }
-  if (!answer.task && !answer.more) {
+  if (!answer.more) {
     Use row = database_.prepare("SELECT min(due_at) FROM tasks WHERE grp = ? AND state = 1 AND due_at IS NOT NULL");
     row->bind(request.group);
     // One that is due and still here is kept by another node.
     if (row->step() && !row->is_null(0)) {
-      answer.next_in = row->time(0) > now() ? Duration(row->time(0) - now()) : Duration(std::chrono::seconds(1));
+      const Duration in = chain_rules::time_until(row->time(0), now());
+      answer.next_in = in > Duration::zero() ? in : Duration(std::chrono::seconds(1));
     }
   }
   return answer;
@@ -569,6 +580,24 @@ Result<void> Tables::discard_dead_letter(const std::string& id) {
   return {};
 }
 
+void Tables::expire_pending(std::uint32_t limit) {
+  std::vector<std::string> late;
+  {
+    Use rows =
+        database_.prepare("SELECT id FROM tasks WHERE state = 0 AND deadline_at <= ? ORDER BY deadline_at LIMIT ?");
+    rows->bind(now()).bind(limit);
+    while (rows->step()) late.push_back(rows->text(0));
+  }
+  for (const std::string& id : late) {
+    ChainTask& task = *find(id);
+    if (!chain_rules::is_expired(task, now(), held(std::string(task.request.group)))) continue;
+    chain_rules::Effects effects;
+    chain_rules::expire(task, now(), effects);
+    save(task, false);
+    apply(task, effects);
+  }
+}
+
 std::uint64_t Tables::remove_ended(Duration older_than, std::uint32_t limit) {
   const WallTime before = now() - std::chrono::duration_cast<std::chrono::microseconds>(older_than);
   std::vector<std::pair<std::int64_t, std::string>> ended;
@@ -584,14 +613,26 @@ std::uint64_t Tables::remove_ended(Duration older_than, std::uint32_t limit) {
     database_.prepare("DELETE FROM dead_letters WHERE task_id = ?")->bind(id).run();
     claimed_.erase(id);
   }
+  database_
+      .prepare(
+          "DELETE FROM events WHERE at <= ? AND seq < (SELECT coalesce(min(seq), 0) FROM events) + ? AND "
+          "seq <= coalesce((SELECT value FROM numbers WHERE name = 'cursor:relay'), 1 << 62)")
+      ->bind(before)
+      .bind(limit)
+      .run();
+  const auto events = static_cast<std::uint64_t>(database_.changes());
   for (const char* sql :
-       {"DELETE FROM events WHERE at <= ? AND seq < (SELECT coalesce(min(seq), 0) FROM events) + ?",
-        "DELETE FROM commands WHERE at <= ? AND seq < (SELECT coalesce(min(seq), 0) FROM commands) + ?"}) {
+       {"DELETE FROM commands WHERE at <= ? AND seq < (SELECT coalesce(min(seq), 0) FROM commands) + ?",
+        "DELETE FROM refused_messages WHERE message_id IN (SELECT message_id FROM refused_messages WHERE at <= ? LIMIT "
+        "?)",
+        "DELETE FROM boots WHERE boot IN (SELECT boot FROM boots WHERE dead = 1 AND lease_until <= ? LIMIT ?)",
+        "DELETE FROM dead_letters WHERE task_id IN (SELECT d.task_id FROM dead_letters d WHERE d.failed_at <= ? AND "
+        "NOT "
+        "EXISTS (SELECT 1 FROM tasks t WHERE t.id = d.task_id) LIMIT ?)"}) {
     database_.prepare(sql)->bind(before).bind(limit).run();
   }
-  database_.prepare("DELETE FROM refused_messages WHERE at <= ?")->bind(before).run();
-  database_.prepare("DELETE FROM boots WHERE dead = 1 AND lease_until <= ?")->bind(before).run();
-  return ended.size();
+  expire_pending(limit);
+  return std::max<std::uint64_t>(ended.size(), events);
 }
 
 }  // namespace cohort::sqlite

@@ -22,10 +22,12 @@ class Tables {
  public:
   Tables(Database& database, WallClock& clock);
 
-  /// The transaction was rolled back: what is kept in memory may be wrong.
+  /// The transaction failed: what is kept in memory may be wrong.
   void forget();
+  /// And it has been rolled back.
+  void begin_anew();
 
-  Result<Submitted> submit(NewTask& task);
+  Result<Submitted> submit(NewTask task);
   IntakeAnswer take_in(TakenIn& message);
   Result<void> join(const NodeLease& node, Duration lease);
   Result<void> renew(const std::string& boot, Duration lease);
@@ -60,6 +62,7 @@ class Tables {
   void put_event(const ChainEvent& event);
   void put_letter(const DeadLetter& letter);
   void free_claims_of(const std::string& boot, chain_rules::Death death, std::set<std::string>& groups);
+  void expire_pending(std::uint32_t limit);
   const std::string* claimed_by(const ClaimRequest& request);
   std::optional<std::int64_t> promote_due(const ClaimRequest& request);
   /// Claimed before, or read now, and then good until the next is; null: there is none.

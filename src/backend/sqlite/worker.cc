@@ -9,13 +9,13 @@ Worker::Worker(const char* name, std::uint32_t max_queued, std::uint32_t max_bat
   pthread_setname_np(thread_.native_handle(), name);
 }
 
-Worker::~Worker() {
+void Worker::stop() {
   {
     MutexLock lock(mutex_);
     ended_ = true;
     wake_.notify_one();
   }
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 void Worker::add_call(std::unique_ptr<Call> call) {

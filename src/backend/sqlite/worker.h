@@ -51,7 +51,9 @@ class Worker {
 
   /// `together` runs the calls; what it gives holds for all of them.
   Worker(const char* name, std::uint32_t max_queued, std::uint32_t max_batch, Together together);
-  ~Worker();
+  ~Worker() { stop(); }
+  /// Answers what is queued with kEnded, and whatever comes later.
+  void stop();
 
   template <class T, class Work>
   void add(Work work, Completion<T> done) {
