@@ -16,6 +16,7 @@
 #include "chain/event_relay.h"
 #include "chain/feeder.h"
 #include "chain/intake.h"
+#include "chain/json_depth.h"
 #include "chain/run.h"
 #include "cohort/base/failpoint.h"
 #include "cohort/base/log.h"
@@ -76,6 +77,7 @@ class ChainCore : public std::enable_shared_from_this<ChainCore<Faults>> {
   static constexpr Duration kTick = std::chrono::seconds(1);
   static constexpr Duration kFirstWait = std::chrono::milliseconds(20);
   static constexpr Duration kLongestWait = std::chrono::seconds(1);
+  static constexpr Duration kTimeToStop = std::chrono::seconds(1);  // For a body that heeds its stop token.
 
   enum class Life { kNew, kJoining, kRunning, kDraining, kClosed };
 
@@ -96,7 +98,17 @@ class ChainCore : public std::enable_shared_from_this<ChainCore<Faults>> {
   }
   void take_over();
   void follow_commands();
+  void skip_commands(Completion<void> done);
   void apply(const Command& command);
+  void stop_run(const std::string& task_id) {
+    RunRef run;
+    {
+      MutexLock lock(mutex_);
+      const auto found = runs_.find(task_id);
+      if (found != runs_.end()) run = found->second;
+    }
+    if (run) run->request_stop();
+  }
   void forget_old_tasks();
   void drop_kept(Time now);
   void finish_draining();
@@ -127,6 +139,34 @@ class ChainCore : public std::enable_shared_from_this<ChainCore<Faults>> {
   }
 
   // --- small things
+  /// A reference that close() waits for: what has it may use store, broker and executor. For calls that are under way.
+  class Hold {
+   public:
+    explicit Hold(Self core) : core_(std::move(core)) { core_->begin_call(); }
+    Hold(const Hold& other) : Hold(other.core_) {}
+    Hold(Hold&& other) noexcept = default;
+    Hold& operator=(const Hold&) = delete;
+    ~Hold() {
+      if (core_) core_->end_call();
+    }
+    ChainCore* operator->() const { return core_.get(); }
+
+   private:
+    Self core_;
+  };
+  [[nodiscard]] Hold hold() { return Hold(this->shared_from_this()); }
+  void begin_call() {
+    MutexLock lock(mutex_);
+    ++calls_;
+  }
+  void end_call() {
+    {
+      MutexLock lock(mutex_);
+      if (--calls_ != 0) return;
+    }
+    finish_draining();
+  }
+
   /// A body of it, from before a lease was lost, has not returned yet.
   [[nodiscard]] bool is_still_here(const std::string& task_id) const {
     MutexLock lock(mutex_);
@@ -136,9 +176,12 @@ class ChainCore : public std::enable_shared_from_this<ChainCore<Faults>> {
     MutexLock lock(mutex_);
     return life_ == Life::kRunning && has_lease_;
   }
-  /// It is not known whether the call took effect, and the boot that made it still has its lease.
+  /// It is not known whether the call took effect, or it may have an effect later; and the boot that made it still has
+  /// its lease. Who gave up while he has it would leave a row that nobody else may touch.
   [[nodiscard]] bool is_worth_repeating(const Error& error, const std::string& boot) const {
-    if (error.code != ErrorCode::kUnavailable && error.code != ErrorCode::kRejected) return false;
+    for (const ErrorCode final : {ErrorCode::kStale, ErrorCode::kNotFound, ErrorCode::kInvalid, ErrorCode::kEnded}) {
+      if (error.code == final) return false;
+    }
     MutexLock lock(mutex_);
     return has_lease_ && boot == boot_;
   }
@@ -212,6 +255,7 @@ class ChainCore : public std::enable_shared_from_this<ChainCore<Faults>> {
   std::unordered_map<std::string, Kept> kept_ COHORT_GUARDED_BY(mutex_);
   std::map<std::string, std::multiset<std::string>> paused_plugins_ COHORT_GUARDED_BY(mutex_);  // By group.
   std::uint32_t tickets_ COHORT_GUARDED_BY(mutex_) = 0;  // That have started and not ended.
+  std::uint32_t calls_ COHORT_GUARDED_BY(mutex_) = 0;    // That have not been answered.
   std::vector<Promise<void>> drained_ COHORT_GUARDED_BY(mutex_);
   ChainStats counted_ COHORT_GUARDED_BY(mutex_);
 };

@@ -18,6 +18,10 @@ TaskHandle<void> ChainCore<Faults>::start() {
     if (const Self alive = self.lock()) alive->feeder_.wake(group);
   });
   if (broker_ != nullptr) {
+    const auto holds = [self = this->weak_from_this()]() -> std::shared_ptr<void> {
+      const Self alive = self.lock();
+      return alive ? std::make_shared<Hold>(alive) : nullptr;
+    };
     intake_ = std::make_shared<BasicIntake<Faults>>(
         *broker_, store_, executor_,
         [self = this->weak_from_this()](const NewTask& task) {
@@ -26,11 +30,12 @@ TaskHandle<void> ChainCore<Faults>::start() {
         },
         [self = this->weak_from_this()](const std::string& group) {
           if (const Self alive = self.lock()) alive->feeder_.wake(group);
-        });
-    relay_ = std::make_shared<EventRelay>(*broker_, store_);
+        },
+        holds);
+    relay_ = std::make_shared<EventRelay>(*broker_, store_, holds);
   }
   return as_handle<void>("start", [&](Completion<void> done) {
-    join([self = this->shared_from_this(), done = std::move(done)](Result<void> joined) mutable {
+    join([self = hold(), done = std::move(done)](Result<void> joined) mutable {
       if (joined) {
         MutexLock lock(self->mutex_);
         if (self->life_ == Life::kJoining) self->life_ = Life::kRunning;
@@ -51,12 +56,12 @@ void ChainCore<Faults>::join(Completion<void> done) {
   const std::string boot = options_.node + "/" + make_id().substr(0, 16);
   const Time sent = lease_clock_.now();
   store_.join({.node = options_.node, .boot = boot, .formerly = this->boot()}, options_.lease,
-              [self = this->shared_from_this(), boot, sent, done = std::move(done)](Result<void> joined) mutable {
+              [self = hold(), boot, sent, done = std::move(done)](Result<void> joined) mutable {
                 if (!joined) return done(std::move(joined));
                 {
                   MutexLock lock(self->mutex_);
                   self->boot_ = boot;
-                  self->has_lease_ = true;
+                  self->has_lease_ = true;  // Also while draining: then it is given up at the end of that.
                   self->renewed_ = sent;
                 }
                 self->begin(boot, std::move(done));
@@ -66,14 +71,40 @@ void ChainCore<Faults>::join(Completion<void> done) {
 template <class Faults>
 void ChainCore<Faults>::begin(const std::string& boot, Completion<void> done) {
   store_.take_over(boot, options_.folder_is_ours && is_first_boot(),
-                   [self = this->shared_from_this(), done = std::move(done)](auto taken) mutable {
+                   [self = hold(), done = std::move(done)](auto taken) mutable {
                      if (!taken) return done(taken.error());
-                     self->store_.paused_groups([self, done = std::move(done)](auto paused) mutable {
-                       if (!paused) return done(paused.error());
-                       for (const std::string& group : *paused) static_cast<void>(self->executor_.pause_group(group));
-                       done({});
+                     self->skip_commands([self, done = std::move(done)](Result<void> skipped) mutable {
+                       if (!skipped) return done(std::move(skipped));
+                       self->store_.paused_groups([self, done = std::move(done)](auto paused) mutable {
+                         if (!paused) return done(paused.error());
+                         for (const std::string& group : *paused) static_cast<void>(self->executor_.pause_group(group));
+                         done({});
+                       });
                      });
                    });
+}
+
+// What was asked for before this node began is done: pauses are in the store, and what was cancelled has been.
+template <class Faults>
+void ChainCore<Faults>::skip_commands(Completion<void> done) {
+  constexpr std::uint32_t kAtOnce = 1000;
+  if (!is_first_boot()) return done({});
+  std::uint64_t after = 0;
+  {
+    MutexLock lock(mutex_);
+    after = commands_seen_;
+  }
+  store_.commands(after, kAtOnce,
+                  [self = hold(), done = std::move(done)](Result<std::vector<Command>> commands) mutable {
+                    if (!commands) return done(commands.error());
+                    if (commands->empty()) return done({});
+                    {
+                      MutexLock lock(self->mutex_);
+                      self->commands_seen_ = commands->back().sequence;
+                    }
+                    if (commands->size() < kAtOnce) return done({});
+                    self->skip_commands(std::move(done));
+                  });
 }
 
 template <class Faults>
@@ -86,7 +117,8 @@ void ChainCore<Faults>::tick() {
   std::vector<RunRef> runs;
   {
     MutexLock lock(mutex_);
-    if (life_ == Life::kClosed) return;
+    // Once nothing runs any more, it must not begin anything that its end would have to wait for.
+    if (life_ == Life::kClosed || (life_ == Life::kDraining && tickets_ == 0)) return;
     const Duration since = lease_clock_.now() - renewed_;
     loses = has_lease_ && since >= options_.lease - options_.lease / 5;
     renews = !renewing_ && (!has_lease_ || since >= options_.renew_every) && !loses;
@@ -129,7 +161,7 @@ void ChainCore<Faults>::renew() {
     boot = boot_;
   }
   if (rejoins) {
-    join([self = this->shared_from_this()](const Result<void>&) {
+    join([self = hold()](const Result<void>&) {
       {
         MutexLock lock(self->mutex_);
         self->renewing_ = false;
@@ -139,7 +171,7 @@ void ChainCore<Faults>::renew() {
     return;
   }
   const Time sent = lease_clock_.now();
-  store_.renew(boot, options_.lease, [self = this->shared_from_this(), sent, boot](Result<void> renewed) {
+  store_.renew(boot, options_.lease, [self = hold(), sent, boot](Result<void> renewed) {
     bool is_lost = false;
     {
       MutexLock lock(self->mutex_);
@@ -169,7 +201,7 @@ void ChainCore<Faults>::lose_lease(const char* why) {
 
 template <class Faults>
 void ChainCore<Faults>::look_for_work() {
-  const auto wake_all = [self = this->shared_from_this()](Result<std::vector<GroupWork>> work) {
+  const auto wake_all = [self = hold()](Result<std::vector<GroupWork>> work) {
     if (!work) return self->look_again_soon();
     for (const GroupWork& each : *work) {
       if (each.next_in && *each.next_in > Duration::zero()) {
@@ -185,7 +217,7 @@ void ChainCore<Faults>::look_for_work() {
 // What nodes have left that let their lease run out.
 template <class Faults>
 void ChainCore<Faults>::take_over() {
-  store_.take_over(boot(), false, [self = this->shared_from_this()](Result<std::vector<std::string>> groups) {
+  store_.take_over(boot(), false, [self = hold()](Result<std::vector<std::string>> groups) {
     if (!groups) return self->look_again_soon();  // It may have freed something all the same.
     for (const std::string& group : *groups) self->feeder_.wake(group);
   });
@@ -198,7 +230,7 @@ void ChainCore<Faults>::follow_commands() {
     MutexLock lock(mutex_);
     after = commands_seen_;
   }
-  store_.commands(after, 100, [self = this->shared_from_this()](Result<std::vector<Command>> commands) {
+  store_.commands(after, 100, [self = hold()](Result<std::vector<Command>> commands) {
     if (!commands) return;
     for (const Command& each : *commands) {
       {
@@ -219,13 +251,11 @@ void ChainCore<Faults>::apply(const Command& command) {
     static_cast<void>(executor_.resume_group(command.target));
     feeder_.wake(command.target);
   } else if (command.kind == "cancel") {
-    RunRef run;
-    {
-      MutexLock lock(mutex_);
-      const auto found = runs_.find(command.target);
-      if (found != runs_.end()) run = found->second;
-    }
-    if (run) run->request_stop();
+    if (!is_still_here(command.target)) return;
+    // The row decides: by now it may have been cancelled, and replayed.
+    store_.get(command.target, [self = hold(), id = command.target](const Result<ChainTask>& row) {
+      if (row && row->cancel_requested && row->state == ChainState::kProcessing) self->stop_run(id);
+    });
   } else {
     COHORT_LOG(kWarning, "chain", "a command of unknown kind: '" + command.kind + "'");
   }
@@ -234,7 +264,7 @@ void ChainCore<Faults>::apply(const Command& command) {
 template <class Faults>
 void ChainCore<Faults>::forget_old_tasks() {
   constexpr std::uint32_t kAtOnce = 200;
-  store_.remove_ended(options_.retention, kAtOnce, [self = this->shared_from_this()](Result<std::uint64_t> removed) {
+  store_.remove_ended(options_.retention, kAtOnce, [self = hold()](Result<std::uint64_t> removed) {
     if (removed && *removed == kAtOnce && self->is_running()) self->forget_old_tasks();
   });
 }
@@ -283,14 +313,15 @@ TaskHandle<void> ChainCore<Faults>::drain(Duration grace) {
   return handle;
 }
 
-// When the last ticket has ended: what this boot still has (kept tasks) is free for others at once.
+// When the last ticket has ended and the last call is answered: what this boot still has (kept tasks) is free for
+// others at once.
 template <class Faults>
 void ChainCore<Faults>::finish_draining() {
   std::vector<Promise<void>> drained;
   std::string boot;
   {
     MutexLock lock(mutex_);
-    if (tickets_ != 0 || drained_.empty()) return;
+    if (tickets_ != 0 || calls_ != 0 || drained_.empty()) return;
     drained = std::exchange(drained_, {});
     if (std::exchange(has_lease_, false)) boot = boot_;
     life_ = Life::kClosed;
@@ -309,8 +340,9 @@ void ChainCore<Faults>::finish_draining() {
 
 template <class Faults>
 void ChainCore<Faults>::close() {
+  const TaskHandle<void> drained = drain(Duration::zero());
   gate_.close();
-  static_cast<void>(drain(Duration::zero()).await());
+  static_cast<void>(drained.await());
 }
 
 // --- from outside
@@ -325,12 +357,20 @@ Result<void> ChainCore<Faults>::check_plugins(const NewTask& task) const {
       return Error{ErrorCode::kInvalid, "there is no plugin '" + each.plugin + "'; there are: " + known};
     }
     const nlohmann::json parameters = nlohmann::json::parse(each.parameters, nullptr, false);
-    if (!parameters.is_object()) {
-      return Error{ErrorCode::kInvalid, "the parameters of callback '" + each.plugin + "' must be a JSON object"};
+    if (!parameters.is_object() || is_too_deep(parameters)) {
+      return Error{ErrorCode::kInvalid,
+                   "the parameters of callback '" + each.plugin + "' must be a JSON object of at most 64 levels"};
     }
-    if (auto good = plugin->check(parameters); !good) return good;
+    try {
+      if (auto good = plugin->check(parameters); !good) return good;
+    } catch (const std::exception& thrown) {
+      return Error{ErrorCode::kInvalid, "plugin '" + each.plugin + "' cannot use its parameters: " + thrown.what()};
+    }
   }
-  if (!nlohmann::json::accept(task.payload)) return Error{ErrorCode::kInvalid, "the payload of the task is not JSON"};
+  const nlohmann::json payload = nlohmann::json::parse(task.payload, nullptr, false);
+  if (payload.is_discarded() || is_too_deep(payload)) {
+    return Error{ErrorCode::kInvalid, "the payload of the task must be JSON of at most 64 levels"};
+  }
   if (!task.file.empty() && !options_.fetch) {
     return Error{ErrorCode::kInvalid, "the task names a file, and this node fetches none"};
   }
@@ -356,8 +396,8 @@ TaskHandle<std::vector<Result<Submitted>>> ChainCore<Faults>::submit_all(std::ve
     std::vector<std::string> groups;
     for (const NewTask& task : good) groups.push_back(task.group);
     store_.submit(std::move(good),
-                  [self = this->shared_from_this(), places = std::move(places), groups = std::move(groups),
-                   answers = std::move(answers), done = std::move(done)](Result<Answers> submitted) mutable {
+                  [self = hold(), places = std::move(places), groups = std::move(groups), answers = std::move(answers),
+                   done = std::move(done)](Result<Answers> submitted) mutable {
                     if (!submitted) return done(submitted.error());
                     for (std::size_t i = 0; i < places.size(); ++i) {
                       const Result<Submitted>& each = (*submitted)[i];
@@ -378,7 +418,7 @@ TaskHandle<Submitted> ChainCore<Faults>::submit(NewTask task) {
     std::string group = task.group;
     std::vector<NewTask> one;
     one.push_back(std::move(task));
-    store_.submit(std::move(one), [self = this->shared_from_this(), group = std::move(group),
+    store_.submit(std::move(one), [self = hold(), group = std::move(group),
                                    done = std::move(done)](Result<std::vector<Result<Submitted>>> submitted) mutable {
       if (!submitted) return done(submitted.error());
       Result<Submitted>& answer = submitted->front();
@@ -392,9 +432,9 @@ template <class Faults>
 TaskHandle<Written> ChainCore<Faults>::cancel(std::string task_id, std::string reason) {
   return as_handle<Written>("cancel", [&](Completion<Written> done) {
     store_.cancel(task_id, std::move(reason),
-                  [self = this->shared_from_this(), task_id, done = std::move(done)](Result<Written> written) mutable {
+                  [self = hold(), task_id, done = std::move(done)](Result<Written> written) mutable {
                     if (!written || written->state != ChainState::kProcessing) return done(std::move(written));
-                    self->apply({.kind = "cancel", .target = task_id});
+                    self->stop_run(task_id);
                     self->store_.command(
                         {.kind = "cancel", .target = task_id},
                         [done = std::move(done), written](Result<std::uint64_t>) mutable { done(std::move(written)); });
@@ -405,27 +445,24 @@ TaskHandle<Written> ChainCore<Faults>::cancel(std::string task_id, std::string r
 template <class Faults>
 TaskHandle<ChainTask> ChainCore<Faults>::replay(ReplayRequest request) {
   return as_handle<ChainTask>("replay", [&](Completion<ChainTask> done) {
-    store_.replay(std::move(request),
-                  [self = this->shared_from_this(), done = std::move(done)](Result<ChainTask> task) mutable {
-                    if (task && self->is_running()) self->feeder_.wake(task->request.group);
-                    done(std::move(task));
-                  });
+    store_.replay(std::move(request), [self = hold(), done = std::move(done)](Result<ChainTask> task) mutable {
+      if (task && self->is_running()) self->feeder_.wake(task->request.group);
+      done(std::move(task));
+    });
   });
 }
 
 template <class Faults>
 TaskHandle<void> ChainCore<Faults>::set_paused(std::string group, bool paused) {
   return as_handle<void>("pause", [&](Completion<void> done) {
-    store_.pause_group(
-        group, paused,
-        [self = this->shared_from_this(), group, paused, done = std::move(done)](Result<void> set) mutable {
-          if (!set) return done(std::move(set));
-          const Command command{.kind = paused ? "pause_group" : "resume_group", .target = group};
-          self->apply(command);
-          self->store_.command(command, [done = std::move(done)](Result<std::uint64_t> put) mutable {
-            done(put ? Result<void>() : Result<void>(put.error()));
-          });
-        });
+    store_.pause_group(group, paused, [self = hold(), group, paused, done = std::move(done)](Result<void> set) mutable {
+      if (!set) return done(std::move(set));
+      const Command command{.kind = paused ? "pause_group" : "resume_group", .target = group};
+      self->apply(command);
+      self->store_.command(command, [done = std::move(done)](Result<std::uint64_t> put) mutable {
+        done(put ? Result<void>() : Result<void>(put.error()));
+      });
+    });
   });
 }
 

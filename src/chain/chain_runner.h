@@ -61,6 +61,11 @@ Task<> ChainCore<Faults>::ticket([[maybe_unused]] Self self, std::string group, 
   }
   TaskHandle<void> place = gate_.enter(false);
   if (place.valid()) co_await place;
+  if (!may_claim()) {
+    gate_.leave(false);
+    feeder_.claimed(group, ClaimAnswer(), wakes);
+    co_return;
+  }
   TaskHandle<ClaimAnswer> asked = as_handle<ClaimAnswer>("claim", [&](Completion<ClaimAnswer> done) {
     claim_until_known(std::move(request), kFirstWait, std::move(done));
   });
@@ -75,7 +80,7 @@ Task<> ChainCore<Faults>::ticket([[maybe_unused]] Self self, std::string group, 
   }
   static_cast<void>(COHORT_FAILPOINT("chain.claimed"));
   RunRef run = std::make_shared<Run>(*std::move(answer.task));
-  run->in_gate = true;
+  run->enter_gate(false);
   run->is_suspect = answer.suspect;
   if (answer.suspect) leave_gate(*run);
   if (is_still_here(run->task.id())) {
@@ -85,14 +90,18 @@ Task<> ChainCore<Faults>::ticket([[maybe_unused]] Self self, std::string group, 
     leave_gate(*run);
     co_return;
   }
+  bool is_too_late = false;
   {
     MutexLock lock(mutex_);
     runs_[run->task.id()] = run;
+    // Whoever stops all runs from here on finds it.
+    is_too_late = life_ != Life::kRunning || !has_lease_ || boot_ != run->claim.boot;
     if (const auto kept = kept_.find(run->task.id()); kept != kept_.end()) {
       run->file = std::move(kept->second.file);
       kept_.erase(kept);
     }
   }
+  if (is_too_late) run->request_stop();
   {
     const std::stop_callback on_stop(stop, [run] { run->request_stop(); });
     co_await this->run(run);
@@ -135,17 +144,16 @@ Task<bool> ChainCore<Faults>::begin_attempt(RunRef run) {
     const bool goes_on = co_await give_back(run);
     co_return goes_on;
   }
-  if (!run->in_gate) {
+  if (!run->is_in_gate()) {
     TaskHandle<void> place = gate_.enter(run->is_suspect);
     if (place.valid()) co_await place;
-    run->in_gate = true;
-    run->is_alone = run->is_suspect;
+    run->enter_gate(run->is_suspect);
     if (run->stop_requested() || !is_running()) {
       const bool goes_on = co_await give_back(run);
       co_return goes_on;
     }
   }
-  RunnerWrite what = AttemptBegun{.alone = run->is_alone};
+  RunnerWrite what = AttemptBegun{.alone = run->is_there_alone()};
   const Result<Written> written = co_await write(run, std::move(what));
   if (!written || is_final(written->state)) co_return false;
   ++run->task.attempt;
@@ -174,6 +182,7 @@ Task<PluginResult> ChainCore<Faults>::attempt(RunRef run) {
   std::exception_ptr thrown;
   std::stop_token stop = run->stop_token();
   executor_.limit_current_task(until);
+  run->begin_body(until);
   try {
     if (!task.request.file.empty()) {
       const Result<void> fetched =
@@ -185,7 +194,7 @@ Task<PluginResult> ChainCore<Faults>::attempt(RunRef run) {
     }
     if (!result) {
       const auto step = std::make_shared<StepContext>(task, run->file.path(), stop);
-      run->begin_body(step, until);
+      run->set_step(step);
       PluginResult given = co_await plugin->run_async(*step);
       result.emplace(std::move(given));
     }
@@ -195,6 +204,7 @@ Task<PluginResult> ChainCore<Faults>::attempt(RunRef run) {
   const bool in_time = executor_.limit_current_task(std::nullopt);
   send_report(*run);
   run->overran = !in_time;
+  run->ignored_its_stop = now() > until + kTimeToStop;
   run->last_ran = now() - began;
   run->was_abandoned = run->end_body();
   static_cast<void>(COHORT_FAILPOINT("chain.step_done"));
@@ -212,7 +222,8 @@ Task<bool> ChainCore<Faults>::after_success(RunRef run, PluginResult result) {
   }
   const bool is_last = task.step + 1 == task.request.callbacks.size();
   const bool stops = run->stop_requested() || !is_running();
-  const bool begins_next = !is_last && !stops && !run->is_alone && (gate_.is_clear() || Faults::kBlameNeighbour);
+  const bool begins_next =
+      !is_last && !stops && !run->is_there_alone() && (gate_.is_clear() || Faults::kBlameNeighbour);
   if constexpr (!Faults::kCheckpointBeforeStep) {
     RunnerWrite what = Checkpoint{.step = task.step,
                                   .context = *context,
@@ -227,7 +238,7 @@ Task<bool> ChainCore<Faults>::after_success(RunRef run, PluginResult result) {
   }
   static_cast<void>(COHORT_FAILPOINT("chain.checkpointed"));
   task.context = *std::move(context);
-  task.ran += run->last_ran;
+  task.ran += std::exchange(run->last_ran, {});
   ++task.step;
   task.attempt = begins_next ? 1 : 0;
   task.failures = 0;
@@ -261,7 +272,7 @@ Task<bool> ChainCore<Faults>::after_retry(RunRef run, PluginResult result) {
   leave_gate(*run);
   if (!written || is_final(written->state)) co_return false;
   count(&ChainStats::retried);
-  task.ran += run->last_ran;
+  task.ran += std::exchange(run->last_ran, {});
   ++task.failures;
   task.attempt_open = false;
   if (stays) {
@@ -303,8 +314,10 @@ Task<bool> ChainCore<Faults>::fail(RunRef run, std::string reason) {
 // Somebody else goes on with it, or this node later. Nothing counts as failed.
 template <class Faults>
 Task<bool> ChainCore<Faults>::give_back(RunRef run) {
-  RunnerWrite what = AttemptEnded{.ran = run->last_ran, .failed = false, .give_back = true, .delay = run->delay};
-  static_cast<void>(co_await write(run, std::move(what)));
+  RunnerWrite what =
+      AttemptEnded{.ran = std::exchange(run->last_ran, {}), .failed = false, .give_back = true, .delay = run->delay};
+  const Result<Written> written = co_await write(run, std::move(what));
+  if (written && written->state == ChainState::kReady && is_running()) feeder_.wake(run->task.request.group);
   co_return false;
 }
 
@@ -325,6 +338,9 @@ Result<std::string> ChainCore<Faults>::merged_context(const ChainTask& task, con
     if (result.outputs().is_null() || result.outputs().is_object()) return task.context;
     return Error{ErrorCode::kInvalid, "callback '" + task.callback()->plugin + "' put out something that is no object"};
   }
+  if (is_too_deep(result.outputs())) {
+    return Error{ErrorCode::kInvalid, "callback '" + task.callback()->plugin + "' put out JSON of more than 64 levels"};
+  }
   nlohmann::json context = nlohmann::json::parse(task.context, nullptr, false);
   if (!context.is_object()) context = nlohmann::json::object();
   context.update(result.outputs());
@@ -343,12 +359,13 @@ void ChainCore<Faults>::after_overrun(const RunRef& run) {
   if (run->was_abandoned) return leave_gate(*run);
   const std::string reason = "callback '" + run->task.callback()->plugin + "' did not end in time";
   const std::optional<Duration> delay = delay_of_retry(*run, std::nullopt);
-  RunnerWrite what = ChainFailed{.reason = reason, .ran = run->last_ran, .overran = true};
+  RunnerWrite what = ChainFailed{.reason = reason, .ran = run->last_ran, .overran = run->ignored_its_stop};
   if (delay) {
-    what = AttemptEnded{.error = reason, .ran = run->last_ran, .overran = true, .give_back = true, .delay = *delay};
+    what = AttemptEnded{
+        .error = reason, .ran = run->last_ran, .overran = run->ignored_its_stop, .give_back = true, .delay = *delay};
   }
   write_until_known(run, ++run->writes, std::move(what), kFirstWait,
-                    [self = this->shared_from_this(), run, delay](const Result<Written>& written) {
+                    [self = hold(), run, delay](const Result<Written>& written) {
                       self->leave_gate(*run);
                       if (written) self->count(delay ? &ChainStats::retried : &ChainStats::failed);
                       const Duration wait = delay.value_or(Duration::zero());
@@ -359,12 +376,14 @@ void ChainCore<Faults>::after_overrun(const RunRef& run) {
 // The grace is over: the task fails without its body, and the plugin is not asked for this tenant until it has ended.
 template <class Faults>
 void ChainCore<Faults>::fail_overrunning(const RunRef& run) {
-  if (!run->abandon_after(now() - options_.overrun_grace)) return;
-  const std::string& plugin = run->task.callback()->plugin;
+  std::string plugin;
   {
-    MutexLock lock(mutex_);
+    MutexLock lock(mutex_);  // Both in one, so that the end of the run finds what it has to undo.
+    if (!run->abandon_after(now() - options_.overrun_grace)) return;
+    plugin = run->task.callback()->plugin;
     paused_plugins_[run->task.request.group].insert(plugin);
   }
+  leave_gate(*run);  // Nobody else waits for it.
   count(&ChainStats::failed);
   COHORT_LOG(kError, "chain",
              "callback '" + plugin + "' of task '" + run->task.id() +
@@ -384,9 +403,11 @@ void ChainCore<Faults>::end_run(const RunRef& run) {
     const auto found = runs_.find(run->task.id());
     if (found != runs_.end() && found->second == run) runs_.erase(found);
     if (run->was_abandoned) {
-      auto& paused = paused_plugins_[run->task.request.group];
-      paused.erase(paused.find(run->task.callback()->plugin));
-      if (paused.empty()) paused_plugins_.erase(run->task.request.group);
+      const auto paused = paused_plugins_.find(run->task.request.group);
+      const auto place = paused->second.find(run->task.callback()->plugin);
+      COHORT_ASSERT(place != paused->second.end(), "whoever abandons a run pauses its plugin");
+      paused->second.erase(place);
+      if (paused->second.empty()) paused_plugins_.erase(paused);
       was_paused = true;
     }
   }
@@ -401,7 +422,7 @@ void ChainCore<Faults>::write_until_known(RunRef run, std::uint64_t number, Runn
   RunnerWrite copy = what;
   const Claim claim = run->claim;
   store_.write(claim, number, std::move(copy),
-               [self = this->shared_from_this(), run = std::move(run), number, what = std::move(what), wait,
+               [self = hold(), run = std::move(run), number, what = std::move(what), wait,
                 done = std::move(done)](Result<Written> written) mutable {
                  if (written || !self->is_worth_repeating(written.error(), run->claim.boot))
                    return done(std::move(written));
@@ -416,7 +437,7 @@ void ChainCore<Faults>::write_until_known(RunRef run, std::uint64_t number, Runn
 template <class Faults>
 void ChainCore<Faults>::claim_until_known(ClaimRequest request, Duration wait, Completion<ClaimAnswer> done) {
   ClaimRequest copy = request;
-  store_.claim(std::move(copy), [self = this->shared_from_this(), request = std::move(request), wait,
+  store_.claim(std::move(copy), [self = hold(), request = std::move(request), wait,
                                  done = std::move(done)](Result<ClaimAnswer> answer) mutable {
     if (answer || !self->is_worth_repeating(answer.error(), request.boot)) return done(std::move(answer));
     self->repeat(wait, [self, request = std::move(request), wait, done = std::move(done)]() mutable {
@@ -437,8 +458,7 @@ void ChainCore<Faults>::send_report(Run& run) {
 
 template <class Faults>
 void ChainCore<Faults>::leave_gate(Run& run) {
-  if (!std::exchange(run.in_gate, false)) return;
-  gate_.leave(std::exchange(run.is_alone, false));
+  if (const std::optional<bool> was_alone = run.take_out_of_gate()) gate_.leave(*was_alone);
 }
 
 }  // namespace cohort

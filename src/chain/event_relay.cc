@@ -22,8 +22,8 @@ void EventRelay::look() {
     if (busy_ || stopped_) return;
     busy_ = true;
   }
-  store_.cursor(kCursor, [self = shared_from_this()](Result<std::uint64_t> after) {
-    if (!after) return self->end(false);
+  store_.cursor(kCursor, [self = shared_from_this(), hold = hold_()](Result<std::uint64_t> after) {
+    if (!after || self->is_stopped()) return self->end(false);
     self->read(*after);
   });
 }
@@ -33,9 +33,14 @@ void EventRelay::stop() {
   stopped_ = true;
 }
 
+bool EventRelay::is_stopped() {
+  MutexLock lock(mutex_);
+  return stopped_;
+}
+
 void EventRelay::read(std::uint64_t after) {
-  store_.events(after, kBatch, [self = shared_from_this()](Result<std::vector<ChainEvent>> events) {
-    if (!events || events->empty()) return self->end(false);
+  store_.events(after, kBatch, [self = shared_from_this(), hold = hold_()](Result<std::vector<ChainEvent>> events) {
+    if (!events || events->empty() || self->is_stopped()) return self->end(false);
     self->publish(*std::move(events));
   });
 }
@@ -43,11 +48,12 @@ void EventRelay::read(std::uint64_t after) {
 void EventRelay::publish(std::vector<ChainEvent> events) {
   std::vector<OutMessage> messages;
   for (const ChainEvent& each : events) messages.push_back({each.task_id, text_of(to_json(each))});
-  broker_.publish(Topic::kEvents, std::move(messages),
-                  [self = shared_from_this(), events = std::move(events)](Result<void> published) mutable {
-                    if (!published) return self->end(false);  // The cursor has not moved: later once more.
-                    self->publish_letters(std::move(events), 0);
-                  });
+  broker_.publish(
+      Topic::kEvents, std::move(messages),
+      [self = shared_from_this(), hold = hold_(), events = std::move(events)](Result<void> published) mutable {
+        if (!published || self->is_stopped()) return self->end(false);  // The cursor has not moved: later once more.
+        self->publish_letters(std::move(events), 0);
+      });
 }
 
 void EventRelay::publish_letters(std::vector<ChainEvent> events, std::size_t from) {
@@ -55,20 +61,20 @@ void EventRelay::publish_letters(std::vector<ChainEvent> events, std::size_t fro
   if (from == events.size()) {
     const std::uint64_t last = events.back().sequence;
     const bool more = events.size() == kBatch;
-    store_.set_cursor(kCursor, last, [self = shared_from_this(), more](Result<void> set) { self->end(set && more); });
+    store_.set_cursor(kCursor, last,
+                      [self = shared_from_this(), hold = hold_(), more](Result<void> set) { self->end(set && more); });
     return;
   }
   const std::string id = events[from].task_id;
-  store_.dead_letter(id,
-                     [self = shared_from_this(), events = std::move(events), from](Result<DeadLetter> letter) mutable {
-                       if (!letter)
-                         return self->publish_letters(std::move(events), from + 1);  // Replayed or discarded meanwhile.
-                       self->broker_.publish(Topic::kDeadLetters, {{letter->task_id, text_of(to_json(*letter))}},
-                                             [self, events = std::move(events), from](Result<void> published) mutable {
-                                               if (!published) return self->end(false);
-                                               self->publish_letters(std::move(events), from + 1);
-                                             });
-                     });
+  store_.dead_letter(id, [self = shared_from_this(), hold = hold_(), events = std::move(events),
+                          from](Result<DeadLetter> letter) mutable {
+    if (!letter) return self->publish_letters(std::move(events), from + 1);  // Replayed or discarded meanwhile.
+    self->broker_.publish(Topic::kDeadLetters, {{letter->task_id, text_of(to_json(*letter))}},
+                          [self, hold, events = std::move(events), from](Result<void> published) mutable {
+                            if (!published || self->is_stopped()) return self->end(false);
+                            self->publish_letters(std::move(events), from + 1);
+                          });
+  });
 }
 
 void EventRelay::end(bool more) {

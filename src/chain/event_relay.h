@@ -1,6 +1,8 @@
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "cohort/base/mutex.h"
@@ -14,7 +16,10 @@ namespace cohort {
 /// Thread-safety: thread-safe.
 class EventRelay : public std::enable_shared_from_this<EventRelay> {
  public:
-  EventRelay(Broker& broker, TaskStore& store) : broker_(broker), store_(store) {}
+  using Hold = std::function<std::shared_ptr<void>()>;
+
+  /// While somebody has what `hold` gave, broker and store are there.
+  EventRelay(Broker& broker, TaskStore& store, Hold hold) : broker_(broker), store_(store), hold_(std::move(hold)) {}
   /// Publishes what is new. Does nothing while it is at it.
   void look();
   void stop();
@@ -27,9 +32,11 @@ class EventRelay : public std::enable_shared_from_this<EventRelay> {
   void publish(std::vector<ChainEvent> events);
   void publish_letters(std::vector<ChainEvent> events, std::size_t from);
   void end(bool more);
+  [[nodiscard]] bool is_stopped();
 
   Broker& broker_;
   TaskStore& store_;
+  const Hold hold_;
   Mutex mutex_;
   bool busy_ COHORT_GUARDED_BY(mutex_) = false;
   bool stopped_ COHORT_GUARDED_BY(mutex_) = false;

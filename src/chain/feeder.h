@@ -30,6 +30,7 @@ class BasicFeeder {
   /// There are `count` more ready tasks in the group, or may be.
   void wake(const std::string& group, std::uint64_t count = 1) {
     bool wants_ticket = false;
+    std::uint64_t number = 0;
     {
       MutexLock lock(mutex_);
       if (stopped_) return;
@@ -40,38 +41,40 @@ class BasicFeeder {
       // A ticket that somebody cancelled is none.
       wants_ticket = !tenant.has_ticket || (tenant.ticket.valid() && tenant.ticket.is_done());
       tenant.has_ticket = true;
+      number = tenant.puts += wants_ticket ? 1 : 0;
     }
-    if (wants_ticket) put(group);
+    if (wants_ticket) put(group, number);
   }
 
   /// A ticket of the group has started. Gives the number to say claimed() with.
   std::uint64_t started(const std::string& group) {
-    bool wants_ticket = false;
+    std::uint64_t number = 0;
     std::uint64_t wakes = 0;
     {
       MutexLock lock(mutex_);
       Tenant& tenant = tenants_[group];
       tenant.has_ticket = false;
+      tenant.ticket = TaskHandle<void>();
       ++tenant.out;
       if (tenant.hints > 0) --tenant.hints;
       wakes = tenant.wakes;
-      wants_ticket = may_put(tenant);
+      number = may_put(tenant);
     }
-    if (wants_ticket) put(group);
+    if (number != 0) put(group, number);
     return wakes;
   }
 
   /// Its claim has been answered. What was woken after the claim had begun may not be in the answer.
   void claimed(const std::string& group, const ClaimAnswer& answer, std::uint64_t wakes) {
-    bool wants_ticket = false;
+    std::uint64_t number = 0;
     {
       MutexLock lock(mutex_);
       Tenant& tenant = tenants_[group];
       tenant.more = answer.more;
       if (!answer.task && !answer.more && tenant.wakes == wakes) tenant.hints = 0;
-      wants_ticket = may_put(tenant);
+      number = may_put(tenant);
     }
-    if (wants_ticket) put(group);
+    if (number != 0) put(group, number);
   }
 
   void ended(const std::string& group) {
@@ -102,20 +105,25 @@ class BasicFeeder {
     std::uint64_t hints = 0;  // Tasks that were told of and that no ticket has started for.
     bool more = false;        // As the last claim said.
     std::uint64_t wakes = 0;
+    std::uint64_t puts = 0;  // Tickets so far.
   };
 
-  bool may_put(Tenant& tenant) COHORT_REQUIRES(mutex_) {
-    if (stopped_ || tenant.has_ticket || (tenant.hints == 0 && !tenant.more)) return false;
-    return tenant.has_ticket = true;
+  // The number of the ticket to put in; 0: none.
+  std::uint64_t may_put(Tenant& tenant) COHORT_REQUIRES(mutex_) {
+    if (stopped_ || tenant.has_ticket || (tenant.hints == 0 && !tenant.more)) return 0;
+    tenant.has_ticket = true;
+    return ++tenant.puts;
   }
 
-  void put(const std::string& group) {
+  void put(const std::string& group, std::uint64_t number) {
     TaskHandle<void> ticket = put_ticket_(group);
     bool is_late = false;
     {
       MutexLock lock(mutex_);
       const auto found = tenants_.find(group);
-      if (found != tenants_.end() && found->second.has_ticket) found->second.ticket = ticket;
+      // It may have started already, and put in the next one.
+      const bool waits = found != tenants_.end() && found->second.has_ticket && found->second.puts == number;
+      if (waits) found->second.ticket = ticket;
       is_late = stopped_;
     }
     if (is_late) ticket.cancel();

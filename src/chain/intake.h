@@ -27,8 +27,16 @@ class BasicIntake : public std::enable_shared_from_this<BasicIntake<Faults>> {
   using Check = std::function<Result<void>(const NewTask&)>;
   using Wake = std::function<void(const std::string& group)>;
 
-  BasicIntake(Broker& broker, TaskStore& store, Executor& executor, Check check, Wake wake)
-      : broker_(broker), store_(store), executor_(executor), check_(std::move(check)), wake_(std::move(wake)) {}
+  using Hold = std::function<std::shared_ptr<void>()>;
+
+  /// While somebody has what `hold` gave, broker, store and executor are there.
+  BasicIntake(Broker& broker, TaskStore& store, Executor& executor, Check check, Wake wake, Hold hold)
+      : broker_(broker),
+        store_(store),
+        executor_(executor),
+        check_(std::move(check)),
+        wake_(std::move(wake)),
+        hold_(std::move(hold)) {}
 
   void start() { next(); }
   void pause() {
@@ -66,8 +74,9 @@ class BasicIntake : public std::enable_shared_from_this<BasicIntake<Faults>> {
       if (stopped_ || status_.paused || busy_) return;
       busy_ = true;
     }
-    broker_.fetch(kBatch, [self = this->shared_from_this()](Result<std::vector<InMessage>> fetched) {
-      if (!fetched) return self->end_round(fetched.error().code != ErrorCode::kEnded);
+    broker_.fetch(kBatch, [self = this->shared_from_this(), hold = hold_()](Result<std::vector<InMessage>> fetched) {
+      if (!fetched) return self->end_round(fetched.error().code != ErrorCode::kEnded, kLongestWait);
+      if (self->is_stopped()) return self->end_round(false);
       std::vector<TakenIn> batch;
       for (const InMessage& each : *fetched) batch.push_back(self->understand(each));
       if constexpr (Faults::kAcknowledgeEarly) self->broker_.acknowledge(*fetched, [](Result<void>) {});
@@ -91,28 +100,29 @@ class BasicIntake : public std::enable_shared_from_this<BasicIntake<Faults>> {
 
   void write(std::vector<InMessage> messages, std::vector<TakenIn> batch, Duration wait) {
     std::vector<TakenIn> copy = batch;
-    store_.take_in(std::move(copy), [self = this->shared_from_this(), messages = std::move(messages),
-                                     batch = std::move(batch),
-                                     wait](Result<std::vector<IntakeAnswer>> answers) mutable {
-      if (!answers) {
-        const bool again =
-            answers.error().code == ErrorCode::kUnavailable || answers.error().code == ErrorCode::kRejected;
-        if (!again || self->is_stopped()) return self->end_round(!self->is_stopped());
+    store_.take_in(
+        std::move(copy), [self = this->shared_from_this(), hold = hold_(), messages = std::move(messages),
+                          batch = std::move(batch), wait](Result<std::vector<IntakeAnswer>> answers) mutable {
+          if (!answers) {
+            // Never past a batch that was not stored: acknowledging a later one would acknowledge it.
+        if (answers.error().code == ErrorCode::kEnded || self->is_stopped()) return self->end_round(false);
         const Time due = self->executor_.clock().now() + wait;
-        self->executor_.call_at(due, [self, messages = std::move(messages), batch = std::move(batch), wait]() mutable {
-          if (!self->is_stopped()) self->write(std::move(messages), std::move(batch), std::min(2 * wait, kLongestWait));
+            self->executor_.call_at(
+                due, [self, hold, messages = std::move(messages), batch = std::move(batch), wait]() mutable {
+                  if (!self->is_stopped())
+                    self->write(std::move(messages), std::move(batch), std::min(2 * wait, kLongestWait));
+                });
+            return;
+          }
+          self->count(*answers);
+          for (const IntakeAnswer& each : *answers) {
+            if (!each.group.empty()) self->wake_(each.group);
+          }
+          if (Faults::kAcknowledgeEarly || self->is_stopped()) return self->end_round(true);
+          self->broker_.acknowledge(std::move(messages), [self, hold](Result<void>) {
+            self->end_round(true);  // Not acknowledged: then it comes again, and has no effect.
+          });
         });
-        return;
-      }
-      self->count(*answers);
-      for (const IntakeAnswer& each : *answers) {
-        if (!each.group.empty()) self->wake_(each.group);
-      }
-      if constexpr (Faults::kAcknowledgeEarly) return self->end_round(true);
-      self->broker_.acknowledge(std::move(messages), [self](Result<void>) {
-        self->end_round(true);  // Not acknowledged: then it comes again, and has no effect.
-      });
-    });
   }
 
   void count(const std::vector<IntakeAnswer>& answers) {
@@ -124,14 +134,15 @@ class BasicIntake : public std::enable_shared_from_this<BasicIntake<Faults>> {
     }
   }
 
-  void end_round(bool again) {
+  void end_round(bool again, Duration wait = Duration::zero()) {
     {
       MutexLock lock(mutex_);
       busy_ = false;
     }
     if (!again) return;
     // By way of the executor: a broker that answers at once would make this a recursion.
-    executor_.call_at(executor_.clock().now(), [self = this->weak_from_this()] {
+    if (is_stopped()) return;
+    executor_.call_at(executor_.clock().now() + wait, [self = this->weak_from_this()] {
       if (const Self alive = self.lock()) alive->next();
     });
   }
@@ -146,6 +157,7 @@ class BasicIntake : public std::enable_shared_from_this<BasicIntake<Faults>> {
   Executor& executor_;
   const Check check_;
   const Wake wake_;
+  const Hold hold_;
   mutable Mutex mutex_;
   bool stopped_ COHORT_GUARDED_BY(mutex_) = false;
   bool busy_ COHORT_GUARDED_BY(mutex_) = false;

@@ -49,8 +49,9 @@ Result<void> LocalFile::fetch(const FileSource& source, const std::filesystem::p
 
 void LocalFile::remove_stale(const std::filesystem::path& work_folder) {
   std::error_code ignored;
-  for (const auto& each : std::filesystem::directory_iterator(work_folder, ignored)) {
-    if (each.path().filename().string().starts_with("run-")) std::filesystem::remove_all(each.path(), ignored);
+  std::filesystem::directory_iterator each(work_folder, ignored);
+  for (; each != std::filesystem::directory_iterator(); each.increment(ignored)) {
+    if (each->path().filename().string().starts_with("run-")) std::filesystem::remove_all(each->path(), ignored);
   }
 }
 

@@ -25,17 +25,19 @@ struct Run {
   const Claim claim;
   std::uint64_t writes = 0;
   LocalFile file;
-  bool in_gate = false;
-  bool is_alone = false;
   bool is_suspect = false;
-  bool overran = false;        ///< The last body did not end in time;
-  bool was_abandoned = false;  ///< and not in the time of grace either.
-  Duration last_ran{};         ///< Of the last body.
-  Duration delay{};            ///< Given back, it is not to be claimed before.
+  bool overran = false;           ///< The last body did not end in time;
+  bool ignored_its_stop = false;  ///< not soon after it was asked to stop either;
+  bool was_abandoned = false;     ///< and not in the time of grace.
+  Duration last_ran{};            ///< Of the last body.
+  Duration delay{};               ///< Given back, it is not to be claimed before.
 
   Mutex mutex;
   std::stop_source stop COHORT_GUARDED_BY(mutex);
-  std::shared_ptr<StepContext> step COHORT_GUARDED_BY(mutex);  ///< While a body is under way.
+  bool in_gate COHORT_GUARDED_BY(mutex) = false;
+  bool is_alone COHORT_GUARDED_BY(mutex) = false;              ///< There.
+  bool in_body COHORT_GUARDED_BY(mutex) = false;               ///< A body is under way, or the fetch before it.
+  std::shared_ptr<StepContext> step COHORT_GUARDED_BY(mutex);  ///< Of that body.
   Time body_until COHORT_GUARDED_BY(mutex){};                  ///< Its time-out.
   /// Its body did not end: the task has been failed without it.
   bool abandoned COHORT_GUARDED_BY(mutex) = false;
@@ -56,22 +58,46 @@ struct Run {
     MutexLock lock(mutex);
     return stop.get_token();
   }
-  void begin_body(std::shared_ptr<StepContext> context, Time until) {
+  void begin_body(Time until) {
+    MutexLock lock(mutex);
+    in_body = true;
+    body_until = until;
+  }
+  void set_step(std::shared_ptr<StepContext> context) {
     MutexLock lock(mutex);
     step = std::move(context);
-    body_until = until;
   }
   /// True: the task has been failed without it.
   [[nodiscard]] bool end_body() {
     MutexLock lock(mutex);
+    in_body = false;
     step.reset();
     return abandoned;
   }
   /// True, once: a body is under way whose time was over at `time`.
   [[nodiscard]] bool abandon_after(Time time) {
     MutexLock lock(mutex);
-    if (!step || abandoned || body_until > time) return false;
+    if (!in_body || abandoned || body_until > time) return false;
     return abandoned = true;
+  }
+  void enter_gate(bool alone) {
+    MutexLock lock(mutex);
+    in_gate = true;
+    is_alone = alone;
+  }
+  [[nodiscard]] bool is_in_gate() {
+    MutexLock lock(mutex);
+    return in_gate;
+  }
+  [[nodiscard]] bool is_there_alone() {
+    MutexLock lock(mutex);
+    return in_gate && is_alone;
+  }
+  /// Who gets an answer leaves for it, with that; so only one does.
+  [[nodiscard]] std::optional<bool> take_out_of_gate() {
+    MutexLock lock(mutex);
+    if (!std::exchange(in_gate, false)) return std::nullopt;
+    return std::exchange(is_alone, false);
   }
   [[nodiscard]] std::optional<StepContext::Report> take_report() {
     MutexLock lock(mutex);

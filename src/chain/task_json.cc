@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include "chain/json_depth.h"
 #include "cohort/base/text_time.h"
 
 namespace cohort {
@@ -164,6 +165,10 @@ Result<Callback> read_callback(const json& from, const std::string& where) {
 }  // namespace
 
 Result<NewTask> task_from_json(const json& from) {
+  if (is_too_deep(from)) {
+    return Error{ErrorCode::kInvalid,
+                 "the task is nested deeper than " + std::to_string(kMaxJsonDepth) + " levels, which is not allowed"};
+  }
   NewTask task;
   Reader reader(from, "");
   reader.read("id", task.id);
@@ -257,6 +262,8 @@ json to_json(const DeadLetter& letter) {
   if (!letter.message_id.empty()) out["message_id"] = letter.message_id;
   if (!letter.callback.empty()) out["callback"] = letter.callback;
   if (!letter.node.empty()) out["node"] = letter.node;
+  if (letter.progress > 0) out["progress"] = letter.progress;
+  if (!letter.log.empty()) out["log"] = letter.log;
   if (!letter.original.empty()) out["original"] = letter.original;
   return out;
 }
@@ -270,7 +277,8 @@ json to_json(const ChainEvent& event) {
 
 TakenIn taken_in(const InMessage& message) {
   TakenIn in;
-  in.message_id = std::to_string(message.partition) + "/" + std::to_string(message.offset);
+  const std::string place = std::to_string(message.partition) + "/" + std::to_string(message.offset);
+  in.message_id = place;
   const auto refuse = [&](const std::string& reason) {
     in.task.reset();
     in.refused = DeadLetter{.task_id = in.task_id,
@@ -296,13 +304,16 @@ TakenIn taken_in(const InMessage& message) {
   if (auto error = reader.end({"message_id", "task_id", "task", "deadline", "published_at", "source_node"})) {
     return refuse(error->message);
   }
-  if (in.message_id.empty() || in.message_id.size() > 256) return refuse("'message_id' must have 1 to 256 bytes");
+  if (in.message_id.empty() || in.message_id.size() > NewTask::kMaxIdBytes) {
+    in.message_id = place;
+    return refuse("'message_id' must have 1 to 128 bytes");
+  }
   if ((task == nullptr) == in.task_id.empty()) return refuse("the message must have either 'task' or 'task_id'");
   if (task == nullptr) return in;
   Result<NewTask> read = task_from_json(*task);
   if (!read) return refuse(read.error().message);
   in.task = *std::move(read);
-  if (in.task->id.empty()) in.task->id = in.message_id.substr(0, NewTask::kMaxIdBytes);
+  if (in.task->id.empty()) in.task->id = in.message_id;
   return in;
 }
 

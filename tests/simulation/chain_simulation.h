@@ -156,7 +156,10 @@ class ChainSimulation final : public StoreWitness {
     for (Place& place : places_) {
       if (place.node) bury(place);
     }
-    while (!dead_.empty()) step();
+    for (int steps = 0; !dead_.empty(); ++steps) {
+      step();
+      COHORT_ASSERT(steps < 1'000'000, "a node that is told to end does");
+    }
   }
 
   void step() {

@@ -35,7 +35,8 @@ struct ChainOptions {
   Duration look_every = std::chrono::seconds(30);  ///< The safety net: for what nobody told this node of.
   Duration retention = std::chrono::hours(168);    ///< Of ended tasks; 0: for ever.
 
-  /// Under it each run has a private folder, removed with it. Empty: tasks with a file are refused.
+  /// Under it each run has a private folder, removed with it; what is left there of earlier ones is removed at the
+  /// start, so it is this node's alone. Empty: tasks with a file are refused.
   std::filesystem::path work_folder = {};
   FileSource fetch = {};
   bool folder_is_ours = true;  ///< Whoever had the store before is dead: the store's folder is locked.
