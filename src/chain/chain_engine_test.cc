@@ -30,6 +30,8 @@ TEST_F(ChainEngineTest, BadRequestsAreRefusedBeforeAnythingIsWritten) {
   NewTask bad = chain("t", {});
   bad.payload = "{";
   EXPECT_EQ(error_of(bad).code, ErrorCode::kInvalid);
+  bad.payload = std::string(500'000, '[') + std::string(500'000, ']');
+  EXPECT_EQ(error_of(bad).code, ErrorCode::kInvalid);
   bad = chain("t", {});
   bad.file = "file:/etc/passwd";
   EXPECT_EQ(error_of(bad).code, ErrorCode::kInvalid);
@@ -185,6 +187,62 @@ TEST_F(ChainEngineTest, ABodyThatDoesNotEndFailsItsTaskAndPausesItsPlugin) {
   advance(10min);
   EXPECT_TRUE(ended);
   EXPECT_EQ(get("next").state, ChainState::kCompleted);
+}
+
+TEST_F(ChainEngineTest, ATimeOutThatIsHeededIsNoCrash) {
+  add_async("slow", [](StepContext& step) -> Task<PluginResult> {
+    while (!step.stop_token().stop_requested()) co_await sleep_for(100ms);
+    co_return PluginResult::retry("stopped");
+  });
+  start({.retry = {.max_retries = 2}});
+  submit(chain("t", {{.plugin = "slow", .timeout = 10s}}));
+  advance(25s);
+  EXPECT_GE(get("t").failures, 1U);
+  EXPECT_TRUE(get("t").crashes.empty());
+  advance(1min);
+  EXPECT_EQ(get("t").state, ChainState::kFailed);
+}
+
+TEST_F(ChainEngineTest, ASuspectThatHangsBlocksNobodyForLong) {
+  add_async("deaf", [](StepContext& step) -> Task<PluginResult> {
+    co_await sleep_for(step.attempt() <= 2 ? Duration(15s) : Duration(10min));
+    co_return PluginResult::success();
+  });
+  start({.retry = {.backoff = 1s, .jitter = 0}});
+  submit(chain("t", {{.plugin = "deaf", .timeout = 10s}}));
+  advance(35s);
+  EXPECT_EQ(get("t").crashes.size(), 2U);
+  EXPECT_TRUE(get("t").alone) << "it runs alone now";
+  submit(chain("other", {{.plugin = "note"}}, "other"));
+  advance(5s);
+  EXPECT_EQ(get("other").state, ChainState::kReady);
+  advance(40s);
+  EXPECT_EQ(get("t").state, ChainState::kFailed) << "its grace is over";
+  EXPECT_EQ(get("other").state, ChainState::kCompleted) << "though its body has not ended";
+}
+
+TEST_F(ChainEngineTest, RunningTimeIsCountedOnce) {
+  start();
+  submit(chain("t", {{.plugin = "sleep", .parameters = R"({"ms":5000})"}, {.plugin = "note"}}));
+  advance(1s);
+  auto drained = engine->drain(1min);
+  advance(10s);
+  EXPECT_TRUE(drained.is_done());
+  EXPECT_EQ(get("t").step, 1U);
+  EXPECT_EQ(get("t").ran, 5s);
+}
+
+TEST_F(ChainEngineTest, SeveralTimesInOneGroupAreAllKept) {
+  start();
+  for (int i = 1; i <= 5; ++i) {
+    NewTask later = chain("t" + std::to_string(i), {{.plugin = "note"}});
+    later.start_at = wall->now() + std::chrono::seconds(i);
+    submit(later);
+  }
+  for (std::size_t i = 1; i <= 5; ++i) {
+    advance(1s);
+    EXPECT_EQ(ran.size(), i);
+  }
 }
 
 TEST_F(ChainEngineTest, TheChainLimitCountsOverAllRuns) {

@@ -100,29 +100,30 @@ class BasicIntake : public std::enable_shared_from_this<BasicIntake<Faults>> {
 
   void write(std::vector<InMessage> messages, std::vector<TakenIn> batch, Duration wait) {
     std::vector<TakenIn> copy = batch;
-    store_.take_in(
-        std::move(copy), [self = this->shared_from_this(), hold = hold_(), messages = std::move(messages),
-                          batch = std::move(batch), wait](Result<std::vector<IntakeAnswer>> answers) mutable {
-          if (!answers) {
-            // Never past a batch that was not stored: acknowledging a later one would acknowledge it.
-        if (answers.error().code == ErrorCode::kEnded || self->is_stopped()) return self->end_round(false);
-        const Time due = self->executor_.clock().now() + wait;
-            self->executor_.call_at(
-                due, [self, hold, messages = std::move(messages), batch = std::move(batch), wait]() mutable {
-                  if (!self->is_stopped())
-                    self->write(std::move(messages), std::move(batch), std::min(2 * wait, kLongestWait));
-                });
-            return;
-          }
-          self->count(*answers);
-          for (const IntakeAnswer& each : *answers) {
-            if (!each.group.empty()) self->wake_(each.group);
-          }
-          if (Faults::kAcknowledgeEarly || self->is_stopped()) return self->end_round(true);
-          self->broker_.acknowledge(std::move(messages), [self, hold](Result<void>) {
-            self->end_round(true);  // Not acknowledged: then it comes again, and has no effect.
-          });
-        });
+    store_.take_in(std::move(copy),
+                   [self = this->shared_from_this(), hold = hold_(), messages = std::move(messages),
+                    batch = std::move(batch), wait](Result<std::vector<IntakeAnswer>> answers) mutable {
+                     if (!answers) {
+                       // Never past a batch that was not stored: acknowledging a later one would acknowledge it.
+                       if (answers.error().code == ErrorCode::kEnded || self->is_stopped())
+                         return self->end_round(false);
+                       const Time due = self->executor_.clock().now() + wait;
+                       self->executor_.call_at(
+                           due, [self, hold, messages = std::move(messages), batch = std::move(batch), wait]() mutable {
+                             if (!self->is_stopped())
+                               self->write(std::move(messages), std::move(batch), std::min(2 * wait, kLongestWait));
+                           });
+                       return;
+                     }
+                     self->count(*answers);
+                     for (const IntakeAnswer& each : *answers) {
+                       if (!each.group.empty()) self->wake_(each.group);
+                     }
+                     if (Faults::kAcknowledgeEarly || self->is_stopped()) return self->end_round(true);
+                     self->broker_.acknowledge(std::move(messages), [self, hold](Result<void>) {
+                       self->end_round(true);  // Not acknowledged: then it comes again, and has no effect.
+                     });
+                   });
   }
 
   void count(const std::vector<IntakeAnswer>& answers) {

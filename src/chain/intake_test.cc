@@ -83,6 +83,33 @@ TEST_F(IntakeTest, WhatCannotBeUnderstoodBecomesADeadLetter) {
   EXPECT_TRUE(store->all().empty());
 }
 
+TEST_F(IntakeTest, NestingWithoutEndIsRefused) {
+  start_engine();
+  publish_text(R"({"message_id":"m1","task":{"group":"g","payload":)" + std::string(400'000, '[') +
+               std::string(400'000, ']') + "}}");
+  publish({{"message_id", std::string(300, 'x')}, {"task", {{"group", "g"}}}});
+  publish({{"message_id", ""}, {"task", {{"group", "g"}}}});
+  advance(2s);
+  EXPECT_EQ(letters().size(), 3U);
+  EXPECT_EQ(broker->unacknowledged(), 0U);
+}
+
+TEST_F(IntakeTest, APluginThatThrowsWhenAskedRefuses) {
+  struct Picky final : Plugin {
+    [[nodiscard]] Result<void> check(const json& parameters) const override {
+      static_cast<void>(parameters.at("url"));
+      return {};
+    }
+    PluginResult run(StepContext&) override { return PluginResult::success(); }
+  };
+  ASSERT_TRUE(plugins.add("picky", std::make_shared<Picky>()));
+  start_engine();
+  publish({{"message_id", "m1"}, {"task", {{"group", "g"}, {"callbacks", {"picky"}}}}});
+  advance(1s);
+  ASSERT_EQ(letters().size(), 1U);
+  EXPECT_NE(letters()[0].reason.find("cannot use its parameters"), std::string::npos);
+}
+
 TEST_F(IntakeTest, RedeliveryHasNoEffect) {
   start_engine();
   publish({{"message_id", "m1"}, {"task", {{"id", "t"}, {"group", "g"}, {"callbacks", {"note"}}}}});
