@@ -515,10 +515,11 @@ void MemoryStore::remove_ended(Duration older_than, std::uint32_t limit, Complet
       each = tasks_.erase(each);
       ++removed;
     }
-    const auto relayed = cursors_.find("relay");
+    const bool is_relayed = cursors_.contains("relay");
+    const std::uint64_t relayed = is_relayed ? cursors_.at("relay") : 0;
     std::uint32_t left = limit;
     std::erase_if(events_, [&](const ChainEvent& event) {
-      const bool is_told = relayed == cursors_.end() || event.sequence <= relayed->second;
+      const bool is_told = !is_relayed || event.sequence <= relayed;
       return event.at <= before && is_told && left > 0 && left-- > 0;
     });
     removed = std::max<std::uint64_t>(removed, limit - left);

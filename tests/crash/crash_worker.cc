@@ -54,6 +54,21 @@ class Ledger {
   int file_;
 };
 
+int wait_for_the_end(TaskStore& store, const Ledger& wrong) {
+  for (;;) {
+    const auto stats = wait<StoreStats>([&](auto done) { store.stats(std::move(done)); });
+    if (!stats) {
+      wrong.add("stats: " + stats.error().message);
+      return 2;
+    }
+    std::uint64_t open = 0;
+    for (std::size_t state = 0; state < static_cast<std::size_t>(ChainState::kCompleted); ++state)
+      open += stats->tasks[state];
+    if (open == 0) return 0;
+    std::this_thread::sleep_for(5ms);
+  }
+}
+
 int work(const std::string& folder, bool finish, std::uint64_t seed, bool power_loss, bool no_sync) {
   const Ledger acks(folder + "/acks");
   const Ledger ledger(folder + "/ledger");
@@ -96,25 +111,14 @@ int work(const std::string& folder, bool finish, std::uint64_t seed, bool power_
     return 2;
   }
   Random random(seed);
-  for (int i = 0; !finish; ++i) {
+  if (finish) return wait_for_the_end(**store, wrong);
+  for (int i = 0;; ++i) {
     const std::string id = std::to_string(seed) + "-" + std::to_string(i);
     NewTask task{.id = id, .group = "g" + std::to_string(random.below(kGroups)), .deadline = 24h};
     const std::uint64_t steps = 1 + random.below(4);
     for (std::uint64_t s = 0; s < steps; ++s) task.callbacks.push_back({.plugin = "step"});
     if (engine.submit(task).await().ok()) acks.add(id + " " + std::to_string(steps));
     if (i >= 60) std::this_thread::sleep_for(1ms);
-  }
-  for (;;) {
-    const auto stats = wait<StoreStats>([&](auto done) { (*store)->stats(std::move(done)); });
-    if (!stats) {
-      wrong.add("stats: " + stats.error().message);
-      return 2;
-    }
-    std::uint64_t open = 0;
-    for (std::size_t state = 0; state < static_cast<std::size_t>(ChainState::kCompleted); ++state)
-      open += stats->tasks[state];
-    if (open == 0) return 0;
-    std::this_thread::sleep_for(5ms);
   }
 }
 
