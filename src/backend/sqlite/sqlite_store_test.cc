@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <signal.h>
 #include <sqlite3.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -84,6 +86,36 @@ TEST_F(SqliteStoreTest, AFullDiskLosesNothingThatWasAcknowledged) {
   EXPECT_TRUE(has(*store, "after"));
 }
 
+// A process that may write no more: every write of the file system fails from some size on.
+TEST_F(SqliteStoreTest, WritesThatReallyFailLoseNothingEither) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{1 << 20, 1 << 20};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    auto store = open();
+    if (!store) ::_exit(0);
+    for (int i = 0; i < 200; ++i) {
+      const NewTask task{.id = "t" + std::to_string(i),
+                         .group = "g",
+                         .payload = '"' + std::string(20'000, 'x') + '"',
+                         .callbacks = {{.plugin = "p"}}};
+      const auto answer =
+          wait<std::vector<Result<Submitted>>>([&](auto done) { (*store)->submit({task}, std::move(done)); });
+      if (!answer) ::_exit(answer.error().code == ErrorCode::kUnavailable ? i : 0);
+    }
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status));
+  const int acknowledged = WEXITSTATUS(status);
+  ASSERT_GT(acknowledged, 5) << "it failed, and as it should, after some that did not";
+  auto store = std::move(*open());
+  for (int i = 0; i < acknowledged; ++i) EXPECT_TRUE(has(*store, "t" + std::to_string(i))) << i;
+  EXPECT_TRUE(submit(*store, "after"));
+}
+
 TEST_F(SqliteStoreTest, AClaimThatWasRolledBackIsFreeAgain) {
   auto store = std::move(*open());
   ASSERT_TRUE(submit(*store, "t"));
@@ -141,7 +173,7 @@ TEST_F(SqliteStoreTest, WhatIsNotOursIsLeftAlone) {
   EXPECT_EQ(open().error().code, ErrorCode::kUnavailable);
 }
 
-TEST_F(SqliteStoreTest, ANewerSchemaIsRefusedAnOlderOneIsMigrated) {
+TEST_F(SqliteStoreTest, ANewerSchemaIsRefused) {
   ASSERT_TRUE(open());
   on_file("PRAGMA user_version = 99");
   const auto newer = open();
