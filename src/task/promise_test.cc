@@ -85,9 +85,9 @@ TEST(PromiseTest, ThenIsRefusedForItHasNoGroup) {
   EXPECT_EQ(next.await().error->code, ErrorCode::kInvalid);
 }
 
-TEST(PromiseTest, TasksParkUntilItIsSettled) {
+TEST(PromiseTest, TasksWaitForItWithTheirPermits) {
   VirtualClock clock;
-  ManualExecutor executor(clock, {.defaults = {.max_concurrency = 1}});
+  ManualExecutor executor(clock, {.defaults = {.max_concurrency = 2}});
   Promise<int> promise;
   Promise<int> second;
   const auto handle = promise.handle();
@@ -98,10 +98,15 @@ TEST(PromiseTest, TasksParkUntilItIsSettled) {
   const auto plain = executor.submit("g", "plain", [&] { return *handle.await().value; });
   executor.run_until_idle();
   EXPECT_FALSE(both.is_done());
-  EXPECT_EQ(executor.group_stats("g")->parked, 2U) << "a parked one lets the next of its group start";
+  EXPECT_EQ(executor.group_stats("g")->running, 2U);
+  EXPECT_EQ(executor.group_stats("g")->parked, 0U);
+  const auto next = executor.submit("g", "next", [] {});
+  executor.run_until_idle();
+  EXPECT_FALSE(next.is_done());
   promise.settle(5);
   executor.run_until_idle();
   EXPECT_EQ(plain.await().value, 5);
+  EXPECT_TRUE(next.is_done());
   second.settle(6);
   executor.run_until_idle();
   EXPECT_EQ(both.await().value, 11);

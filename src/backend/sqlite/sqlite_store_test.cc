@@ -229,7 +229,7 @@ TEST_F(SqliteStoreTest, TooManyCallsAtOnceAreRejected) {
       ++answered;
     });
   }
-  EXPECT_GE(rejected, 6);
+  EXPECT_GE(rejected, 4) << "three are being written, three wait";
   holds = false;
   while (answered < 10) std::this_thread::yield();
 }
