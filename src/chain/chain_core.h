@@ -31,7 +31,6 @@ namespace cohort {
 struct NoChainFaults {
   static constexpr bool kForgetReadyRow = false;
   static constexpr bool kCheckpointBeforeStep = false;
-  static constexpr bool kBlameNeighbour = false;
   static constexpr bool kAcknowledgeEarly = false;
 };
 
@@ -252,7 +251,8 @@ class ChainCore : public std::enable_shared_from_this<ChainCore<Faults>> {
     LocalFile file;
     Time until{};
   };
-  std::unordered_map<std::string, Kept> kept_ COHORT_GUARDED_BY(mutex_);
+  using KeptFiles = std::unordered_map<std::string, Kept>;
+  KeptFiles kept_ COHORT_GUARDED_BY(mutex_);
   std::map<std::string, std::multiset<std::string>> paused_plugins_ COHORT_GUARDED_BY(mutex_);  // By group.
   std::uint32_t tickets_ COHORT_GUARDED_BY(mutex_) = 0;  // That have started and not ended.
   std::uint32_t calls_ COHORT_GUARDED_BY(mutex_) = 0;    // That have not been answered.

@@ -1,5 +1,9 @@
 // Durable chains on one node, in virtual time.
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
 #include "chain/chain_world_test_fixture.h"
 
 namespace cohort {
@@ -305,6 +309,82 @@ TEST_F(ChainEngineTest, ProgressAndLogLinesAreSeen) {
   EXPECT_EQ(get("t").progress_note, "half way");
   advance(2s);
   EXPECT_EQ(get("t").log, (std::vector<std::string>{"one", "two"}));
+}
+
+// Whose file is fetched into a private folder, and how often.
+class ChainFilesTest : public ChainWorldTest {
+ protected:
+  ChainFilesTest() {
+    std::string name = (std::filesystem::temp_directory_path() / "cohort-test-XXXXXX").string();
+    work = ::mkdtemp(name.data());
+    std::filesystem::create_directory(work / "run-stale");
+    add("look", [this](StepContext& step) {
+      seen.push_back(std::filesystem::exists(step.local_file()));
+      return PluginResult::success();
+    });
+    add("later", [this](StepContext& step) {
+      seen.push_back(std::filesystem::exists(step.local_file()));
+      return step.attempt() == 1 ? PluginResult::retry("not yet", 10s) : PluginResult::success();
+    });
+    start({.work_folder = work,
+           .fetch = [this](const std::string& reference, const std::filesystem::path& folder,
+                           const std::stop_token&) -> Result<std::filesystem::path> {
+             ++fetched;
+             if (fetched <= failures) return Error{ErrorCode::kUnavailable, "no answer"};
+             if (reference == "bad:") return Error{ErrorCode::kInvalid, "no such scheme"};
+             std::ofstream(folder / "file") << reference;
+             return folder / "file";
+           }});
+  }
+  ~ChainFilesTest() override {
+    engine.reset();
+    EXPECT_TRUE(std::filesystem::is_empty(work));
+    std::filesystem::remove_all(work);
+  }
+  void submit_with_file(std::vector<Callback> callbacks, const std::string& file = "some:file") {
+    NewTask task = chain("t", std::move(callbacks));
+    task.file = file;
+    submit(task);
+  }
+
+  std::filesystem::path work;
+  int fetched = 0;
+  int failures = 0;
+  std::vector<bool> seen;
+};
+
+TEST_F(ChainFilesTest, OnceForAllStepsOfARunAndThenGone) {
+  EXPECT_TRUE(std::filesystem::is_empty(work)) << "what others left is gone";
+  submit_with_file({{.plugin = "look"}, {.plugin = "look"}, {.plugin = "fail"}});
+  advance(1s);
+  EXPECT_EQ(get("t").state, ChainState::kFailed);
+  EXPECT_EQ(seen, (std::vector{true, true}));
+  EXPECT_EQ(fetched, 1);
+  EXPECT_TRUE(std::filesystem::is_empty(work));
+}
+
+TEST_F(ChainFilesTest, ItIsKeptForTheNextAttempt) {
+  submit_with_file({{.plugin = "later"}});
+  advance(5s);
+  EXPECT_FALSE(std::filesystem::is_empty(work));
+  advance(6s);
+  EXPECT_EQ(get("t").state, ChainState::kCompleted);
+  EXPECT_EQ(fetched, 1);
+  EXPECT_TRUE(std::filesystem::is_empty(work));
+}
+
+TEST_F(ChainFilesTest, AFetchThatMayPassIsTriedAgainAnotherIsNot) {
+  failures = 2;
+  submit_with_file({{.plugin = "look"}});
+  advance(1min);
+  EXPECT_EQ(get("t").state, ChainState::kCompleted);
+  EXPECT_EQ(fetched, 3);
+  NewTask bad = chain("bad", {{.plugin = "look"}});
+  bad.file = "bad:";
+  submit(bad);
+  advance(1s);
+  EXPECT_EQ(get("bad").state, ChainState::kFailed);
+  EXPECT_NE(get("bad").error.find("no such scheme"), std::string::npos);
 }
 
 TEST_F(ChainEngineTest, OutputsHaveALimit) {

@@ -188,12 +188,13 @@ void ChainCore<Faults>::renew() {
 template <class Faults>
 void ChainCore<Faults>::lose_lease(const char* why) {
   std::vector<RunRef> runs;
+  KeptFiles kept;  // Folders are removed without the lock.
   {
     MutexLock lock(mutex_);
     if (!std::exchange(has_lease_, false)) return;
     ++counted_.lost_leases;
     for (const auto& [id, run] : runs_) runs.push_back(run);
-    kept_.clear();
+    kept = std::exchange(kept_, {});
   }
   COHORT_LOG(kWarning, "chain", "node '" + options_.node + "' has lost its lease: " + why);
   for (const RunRef& run : runs) run->request_stop();
@@ -319,13 +320,14 @@ template <class Faults>
 void ChainCore<Faults>::finish_draining() {
   std::vector<Promise<void>> drained;
   std::string boot;
+  KeptFiles kept;
   {
     MutexLock lock(mutex_);
     if (tickets_ != 0 || calls_ != 0 || drained_.empty()) return;
     drained = std::exchange(drained_, {});
     if (std::exchange(has_lease_, false)) boot = boot_;
     life_ = Life::kClosed;
-    kept_.clear();
+    kept = std::exchange(kept_, {});
   }
   if (alarms_) alarms_->stop();
   if (relay_) relay_->stop();

@@ -222,8 +222,7 @@ Task<bool> ChainCore<Faults>::after_success(RunRef run, PluginResult result) {
   }
   const bool is_last = task.step + 1 == task.request.callbacks.size();
   const bool stops = run->stop_requested() || !is_running();
-  const bool begins_next =
-      !is_last && !stops && !run->is_there_alone() && (gate_.is_clear() || Faults::kBlameNeighbour);
+  const bool begins_next = !is_last && !stops && !run->is_there_alone() && gate_.is_clear();
   if constexpr (!Faults::kCheckpointBeforeStep) {
     RunnerWrite what = Checkpoint{.step = task.step,
                                   .context = *context,
