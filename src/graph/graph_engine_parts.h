@@ -110,7 +110,10 @@ class BasicGraphEngine final : public GraphEngine {
     if (record.kind() == NodeRecord::Kind::kAhead && !record.has_run()) end_unrun(run, record);
     if (slot.state.load(std::memory_order_acquire) == State::kStarted) {
       learn(record);
-      if (record.has_begun()) slot.busy += (record.ended_at - record.started_at).count();
+      if (record.has_begun()) {  // (Attempts follow one another: nobody else writes.)
+        const Time::rep ran = (record.ended_at - record.started_at).count();
+        slot.busy.store(slot.busy.load(std::memory_order_relaxed) + ran, std::memory_order_relaxed);
+      }
       Walk walk;
       conclude(run, record, walk);
       finish_walk(run, walk);
@@ -358,6 +361,7 @@ class BasicGraphEngine final : public GraphEngine {
     drop_record_locked(run, index);
   }
   static void drop_record_locked(RunState& run, std::uint32_t index) COHORT_REQUIRES(run.mutex) {
+    if (run.slot(index).record.load(std::memory_order_relaxed) == nullptr) return;
     if (NodeRecord* record = run.slot(index).record.exchange(nullptr, std::memory_order_acq_rel)) record->unref();
   }
 

@@ -128,7 +128,7 @@ void gather_groups(GraphPlan& plan) {
     const auto [place, is_new] = places.emplace(node.spec->group, static_cast<std::uint32_t>(plan.groups.size()));
     if (is_new) plan.groups.push_back({node.spec->group, {}, 0});
     node.group = place->second;
-    node.group_hash = TaskLabel::hash(node.spec->group);
+    node.label = std::make_shared<TaskLabel>(GroupAddress(node.spec->group), std::string_view());
     node.is_coroutine = node.spec->body->is_coroutine();
     node.takes_context = node.spec->body->takes_context();
     GraphPlan::Group& group = plan.groups[node.group];

@@ -5,7 +5,7 @@
 namespace cohort::internal {
 
 NodeRecord::NodeRecord(Ref<RunState> run, std::uint32_t index, Kind kind)
-    : TaskRecord(GroupAddress(run->plan().nodes[index].spec->group, run->plan().nodes[index].group_hash), {}),
+    : TaskRecord(*run->plan().nodes[index].label),
       run_(std::move(run)),
       index_(index),
       kind_(kind) {

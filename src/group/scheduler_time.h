@@ -93,8 +93,10 @@ void Scheduler<Faults>::sound_all() {
 
 template <class Faults>
 std::optional<Time> Scheduler<Faults>::next_timer() const {
-  const Time next = std::min({task_timers_.next().value_or(Time::max()), rate_timers_.next().value_or(Time::max()),
-                              alarm_timers_.next().value_or(Time::max()), evict_at_});
+  Time next = evict_at_;
+  for (const TimerQueue* timers : {&task_timers_, &rate_timers_, &alarm_timers_}) {
+    if (const std::optional<Time> first = timers->next()) next = std::min(next, *first);
+  }
   if (next == Time::max()) return std::nullopt;
   return next;
 }

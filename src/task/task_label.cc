@@ -40,9 +40,7 @@ TaskLabel::TaskLabel(const GroupAddress& group, std::string_view id)
     : key_size_(static_cast<std::uint16_t>(std::min(group.key.size(), kMaxKeyBytes + 1))),
       leased_(group.lease != nullptr ? 1 : 0),
       id_size_(static_cast<std::uint16_t>(std::min(id.size(), kMaxIdBytes + 1)) & 0x7FFF),
-      key_hash_(group.lease != nullptr ? group.lease->key_hash()
-                : group.key_hash       ? *group.key_hash
-                                       : hash(group.key.substr(0, key_size_))) {
+      key_hash_(group.lease != nullptr ? group.lease->key_hash() : hash(group.key.substr(0, key_size_))) {
   char* to = in_place_.data() + first();
   if (!is_in_place()) {
     char* elsewhere = static_cast<char*>(allocate_block(size()));
@@ -57,6 +55,12 @@ TaskLabel::TaskLabel(const GroupAddress& group, std::string_view id)
     to += key_size_;
   }
   copy(to, id.data(), id_size_);
+}
+
+void TaskLabel::copy_elsewhere(const TaskLabel& other) {
+  char* elsewhere = static_cast<char*>(allocate_block(size()));
+  std::memcpy(elsewhere, other.bytes(), size());
+  std::memcpy(in_place_.data() + first(), &elsewhere, sizeof(elsewhere));
 }
 
 std::uint32_t TaskLabel::hash(std::string_view key) {

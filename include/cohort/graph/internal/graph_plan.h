@@ -11,6 +11,7 @@
 #include "cohort/graph/graph_options.h"
 #include "cohort/graph/internal/node_body.h"
 #include "cohort/step/attempts.h"
+#include "cohort/task/internal/task_label.h"
 
 namespace cohort::internal {
 
@@ -54,7 +55,7 @@ struct GraphPlan {
     std::uint32_t layer = 0;       ///< One more than the highest of its inputs.
     std::size_t value_offset = 0;  ///< In the memory of a run.
     std::uint32_t group = 0;       ///< Its place in `groups`.
-    std::uint32_t group_hash = 0;
+    std::shared_ptr<const TaskLabel> label{};  ///< Of its records.
     bool is_coroutine = false;
     bool takes_context = false;
   };

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <optional>
 #include <string_view>
 
 #include "cohort/base/internal/block_pool.h"
@@ -19,12 +18,9 @@ struct GroupAddress {
     requires std::convertible_to<const Key&, std::string_view>
   GroupAddress(const Key& group_key) : key(group_key) {}  // NOLINT(google-explicit-constructor): a key is one.
   explicit GroupAddress(GroupLease& group_lease) : key(group_lease.key()), lease(&group_lease) {}
-  /// With a hash that is known already.
-  GroupAddress(std::string_view group_key, std::uint32_t hash) : key(group_key), key_hash(hash) {}
 
   std::string_view key;
   GroupLease* lease = nullptr;
-  std::optional<std::uint32_t> key_hash{};
 };
 
 /// A group's key and a task's id, together in place up to 16 bytes. A task with a lease refers to that for its key, and
@@ -41,7 +37,15 @@ class TaskLabel {
 
   /// One byte more than is allowed is kept of what is too long.
   TaskLabel(const GroupAddress& group, std::string_view id);
-  TaskLabel(const TaskLabel&) = delete;
+  TaskLabel(const TaskLabel& other)
+      : key_size_(other.key_size_),
+        leased_(other.leased_),
+        id_size_(other.id_size_),
+        key_hash_(other.key_hash_),
+        in_place_(other.in_place_) {
+    if (leased_ != 0) own_lease().ref();
+    if (!is_in_place()) copy_elsewhere(other);
+  }
   TaskLabel& operator=(const TaskLabel&) = delete;
   ~TaskLabel() {
     if (!is_in_place()) free_block(bytes(), size());
@@ -90,6 +94,7 @@ class TaskLabel {
     std::memcpy(&pointer, in_place_.data() + place, sizeof(pointer));
     return pointer;
   }
+  void copy_elsewhere(const TaskLabel& other);
   static std::uint64_t word(const char* from) {
     std::uint64_t value = 0;
     std::memcpy(&value, from, sizeof(value));

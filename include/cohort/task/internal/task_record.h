@@ -93,6 +93,8 @@ class TaskRecord : public ListLinks<TaskRecord> {
  public:
   TaskRecord(const GroupAddress& group_address, std::string_view task_id)
       : leased(group_address.lease != nullptr), label_(group_address, task_id) {}
+  /// Another task with the same names.
+  explicit TaskRecord(const TaskLabel& like) : leased(like.lease() != nullptr), label_(like) {}
   static void* operator new(std::size_t size) { return allocate_block(size); }
   static void operator delete(void* block, std::size_t size) { free_block(block, size); }
   static void* operator new(std::size_t size, std::align_val_t alignment) { return ::operator new(size, alignment); }
