@@ -94,6 +94,14 @@ class TaskHandle {
   template <class F>
   auto then(std::string_view new_id, F f) const;
 
+  /// Calls `f` with its result once it is done, on the thread that ends it or right here; `f` must neither block nor
+  /// throw. For those who are not in a task and do not want to wait.
+  template <class F>
+  void on_done(F f) const {
+    internal::AwaitState::make(record())->arm(
+        [handle = *this, f = std::move(f)]() mutable { f(handle.await_or_take()); });
+  }
+
   auto operator co_await() const {
     struct Awaiter {
       const TaskHandle& handle;
