@@ -67,6 +67,7 @@ class ChainCore : public std::enable_shared_from_this<ChainCore<Faults>> {
   TaskHandle<Written> cancel(std::string task_id, std::string reason);
   TaskHandle<ChainTask> replay(ReplayRequest request);
   TaskHandle<void> set_paused(std::string group, bool paused);
+  TaskHandle<void> resize(std::string group, GroupLimits limits);
   [[nodiscard]] ChainStats stats() const;
   [[nodiscard]] BasicIntake<Faults>* intake() const { return intake_.get(); }
 
@@ -212,6 +213,7 @@ class ChainCore : public std::enable_shared_from_this<ChainCore<Faults>> {
     return id;
   }
   static std::uint64_t seed_from_the_system();
+  void apply_resize(const Command& command);
   /// A call to the store as a handle.
   template <class T, class Call>
   TaskHandle<T> as_handle(const char* name, Call&& call) {

@@ -38,6 +38,9 @@ TaskHandle<Written> ChainEngine::cancel(std::string task_id, std::string reason)
 }
 TaskHandle<ChainTask> ChainEngine::replay(ReplayRequest request) { return impl_->core->replay(std::move(request)); }
 TaskHandle<void> ChainEngine::pause_group(std::string group) { return impl_->core->set_paused(std::move(group), true); }
+TaskHandle<void> ChainEngine::resize_group(std::string group, GroupLimits limits) {
+  return impl_->core->resize(std::move(group), limits);
+}
 TaskHandle<void> ChainEngine::resume_group(std::string group) {
   return impl_->core->set_paused(std::move(group), false);
 }

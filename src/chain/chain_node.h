@@ -84,7 +84,8 @@ void ChainCore<Faults>::begin(const std::string& boot, Completion<void> done) {
                    });
 }
 
-// What was asked for before this node began is done: pauses are in the store, and what was cancelled has been.
+// What was asked for before this node began is done: pauses are in the store, and what was cancelled has been. Only
+// sizes still hold.
 template <class Faults>
 void ChainCore<Faults>::skip_commands(Completion<void> done) {
   constexpr std::uint32_t kAtOnce = 1000;
@@ -98,6 +99,9 @@ void ChainCore<Faults>::skip_commands(Completion<void> done) {
                   [self = hold(), done = std::move(done)](Result<std::vector<Command>> commands) mutable {
                     if (!commands) return done(commands.error());
                     if (commands->empty()) return done({});
+                    for (const Command& each : *commands) {
+                      if (each.kind == "resize_group") self->apply_resize(each);
+                    }
                     {
                       MutexLock lock(self->mutex_);
                       self->commands_seen_ = commands->back().sequence;
@@ -250,6 +254,9 @@ void ChainCore<Faults>::apply(const Command& command) {
     static_cast<void>(executor_.pause_group(command.target));
   } else if (command.kind == "resume_group") {
     static_cast<void>(executor_.resume_group(command.target));
+    feeder_.wake(command.target);
+  } else if (command.kind == "resize_group") {
+    apply_resize(command);
     feeder_.wake(command.target);
   } else if (command.kind == "cancel") {
     if (!is_still_here(command.target)) return;
@@ -466,6 +473,39 @@ TaskHandle<void> ChainCore<Faults>::set_paused(std::string group, bool paused) {
       });
     });
   });
+}
+
+// Written whole, so that the last one of a group is all that a node which starts later needs.
+template <class Faults>
+TaskHandle<void> ChainCore<Faults>::resize(std::string group, GroupLimits limits) {
+  return as_handle<void>("resize", [&](Completion<void> done) {
+    const auto stats = executor_.group_stats(group);
+    const ResolvedLimits before = stats ? stats->limits : executor_.resolve(group);
+    const nlohmann::json whole = {{"max_concurrency", limits.max_concurrency.value_or(before.max_concurrency)},
+                                  {"max_in_flight", limits.max_in_flight.value_or(before.max_in_flight)},
+                                  {"weight", limits.weight.value_or(before.weight)}};
+    const Command command{.kind = "resize_group", .target = group, .arguments = whole.dump()};
+    store_.command(command, [self = hold(), command, done = std::move(done)](Result<std::uint64_t> put) mutable {
+      if (!put) return done(put.error());
+      self->apply(command);
+      done({});
+    });
+  });
+}
+
+template <class Faults>
+void ChainCore<Faults>::apply_resize(const Command& command) {
+  const auto json = nlohmann::json::parse(command.arguments, nullptr, false);
+  if (!json.is_object()) return;
+  GroupLimits limits;
+  if (const auto at = json.find("max_concurrency"); at != json.end() && at->is_number_unsigned()) {
+    limits.max_concurrency = at->template get<std::uint32_t>();
+  }
+  if (const auto at = json.find("max_in_flight"); at != json.end() && at->is_number_unsigned()) {
+    limits.max_in_flight = at->template get<std::uint32_t>();
+  }
+  if (const auto at = json.find("weight"); at != json.end() && at->is_number()) limits.weight = at->template get<double>();
+  static_cast<void>(executor_.set_limits(command.target, limits));
 }
 
 template <class Faults>

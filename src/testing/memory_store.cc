@@ -470,6 +470,29 @@ void MemoryStore::paused_groups(Completion<std::vector<std::string>> done) {
   done(std::move(found));
 }
 
+void MemoryStore::group_counts(Completion<std::vector<GroupCounts>> done) {
+  std::map<std::string, GroupCounts> counts;
+  {
+    MutexLock lock(mutex_);
+    for (const auto& [id, task] : tasks_) {
+      if (is_final(task.state)) continue;
+      GroupCounts& count = counts[task.request.group];
+      ++(task.state == ChainState::kPending ? count.pending
+         : task.state == ChainState::kReady ? count.ready
+                                            : count.processing);
+    }
+    for (const auto& [name, group] : groups_) {
+      if (group.paused_since) counts[name].paused = true;
+    }
+  }
+  std::vector<GroupCounts> found;
+  for (auto& [name, count] : counts) {
+    count.group = name;
+    found.push_back(std::move(count));
+  }
+  done(std::move(found));
+}
+
 void MemoryStore::stats(Completion<StoreStats> done) {
   StoreStats stats;
   {
@@ -477,6 +500,7 @@ void MemoryStore::stats(Completion<StoreStats> done) {
     for (const auto& [id, task] : tasks_) ++stats.tasks[static_cast<std::size_t>(task.state)];
     stats.dead_letters = letters_.size();
     stats.events = events_.size();
+    stats.last_event = event_sequence_;
   }
   done(stats);
 }
@@ -524,7 +548,14 @@ void MemoryStore::remove_ended(Duration older_than, std::uint32_t limit, Complet
     });
     removed = std::max<std::uint64_t>(removed, limit - left);
     left = limit;
-    std::erase_if(commands_, [&](const Command& command) { return command.at <= before && left > 0 && left-- > 0; });
+    std::map<std::string, std::uint64_t> resized;
+    for (const Command& each : commands_) {
+      if (each.kind == "resize_group") resized[each.target] = each.sequence;
+    }
+    std::erase_if(commands_, [&](const Command& command) {
+      const bool holds = command.kind == "resize_group" && resized[command.target] == command.sequence;
+      return command.at <= before && !holds && left > 0 && left-- > 0;
+    });
     std::erase_if(letters_, [&](const auto& each) COHORT_REQUIRES(mutex_) {
       return each.second.failed_at <= before && !tasks_.contains(each.first);
     });

@@ -618,6 +618,46 @@ TEST_P(TaskStoreContract, WhatEndedLongAgoIsForgottenInSteps) {
   ASSERT_TRUE(submit(task("old0", "g", 0))) << "its id is free again";
 }
 
+TEST_P(TaskStoreContract, TheLastSizeOfAGroupIsKept) {
+  const auto command = [&](const char* kind, const char* target, const char* arguments) {
+    ASSERT_TRUE(wait<std::uint64_t>([&](auto done) {
+      store().command({.kind = kind, .target = target, .arguments = arguments}, std::move(done));
+    }));
+  };
+  command("resize_group", "g", "1");
+  command("resize_group", "g", "2");
+  command("resize_group", "h", "3");
+  command("pause_group", "g", "");
+  advance(200h);
+  ASSERT_TRUE(wait<std::uint64_t>([&](auto done) { store().remove_ended(168h, 100, std::move(done)); }));
+  const auto left = wait<std::vector<Command>>([&](auto done) { store().commands(0, 100, std::move(done)); });
+  ASSERT_EQ(left->size(), 2U);
+  EXPECT_EQ(left->at(0).arguments, "2");
+  EXPECT_EQ(left->at(1).arguments, "3");
+}
+
+TEST_P(TaskStoreContract, AGroupShowsWhatItHasOpen) {
+  NewTask pending = task("pending");
+  pending.pending = true;
+  NewTask later = task("later");
+  later.start_at = world_->wall.now() + 1h;
+  for (const NewTask& each : {pending, later, task("a"), task("b"), task("done", "g", 0), task("else", "h")}) {
+    ASSERT_TRUE(submit(each));
+  }
+  ASSERT_TRUE(claim().task);
+  pause("idle", true);
+  const auto counts = wait<std::vector<GroupCounts>>([&](auto done) { store().group_counts(std::move(done)); });
+  ASSERT_EQ(counts->size(), 3U);
+  EXPECT_EQ(counts->at(0).group, "g");
+  EXPECT_EQ(counts->at(0).pending, 1U);
+  EXPECT_EQ(counts->at(0).ready, 2U);
+  EXPECT_EQ(counts->at(0).processing, 1U);
+  EXPECT_FALSE(counts->at(0).paused);
+  EXPECT_EQ(counts->at(1).group, "h");
+  EXPECT_EQ(counts->at(2).group, "idle");
+  EXPECT_TRUE(counts->at(2).paused);
+}
+
 TEST_P(TaskStoreContract, WhatWaitsInVainForItsMessageExpires) {
   NewTask pending = task("t");
   pending.pending = true;

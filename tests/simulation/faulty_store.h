@@ -157,6 +157,9 @@ class FaultyStore final : public TaskStore {
   void paused_groups(Completion<std::vector<std::string>> done) override {
     send<std::vector<std::string>>(std::move(done), [this](auto answer) { store_.paused_groups(std::move(answer)); });
   }
+  void group_counts(Completion<std::vector<GroupCounts>> done) override {
+    send<std::vector<GroupCounts>>(std::move(done), [this](auto answer) { store_.group_counts(std::move(answer)); });
+  }
   void stats(Completion<StoreStats> done) override {
     send<StoreStats>(std::move(done), [this](auto answer) { store_.stats(std::move(answer)); });
   }

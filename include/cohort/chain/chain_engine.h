@@ -76,6 +76,8 @@ class ChainEngine {
   /// On every node, and after a restart too. What runs goes on; deadlines wait.
   TaskHandle<void> pause_group(std::string group);
   TaskHandle<void> resume_group(std::string group);
+  /// Changes those limits of the group that are given; likewise.
+  TaskHandle<void> resize_group(std::string group, GroupLimits limits);
 
   /// Stops taking messages in, and goes on with it. Without a broker nothing happens.
   void pause_intake();

@@ -150,10 +150,20 @@ struct GroupWork {
   std::optional<Duration> next_in = {};  ///< Nothing: now.
 };
 
+/// What a group has open.
+struct GroupCounts {
+  std::string group;
+  std::uint64_t pending = 0;
+  std::uint64_t ready = 0;
+  std::uint64_t processing = 0;
+  bool paused = false;
+};
+
 struct StoreStats {
   std::uint64_t tasks[kChainStates] = {};
   std::uint64_t dead_letters = 0;
   std::uint64_t events = 0;
+  std::uint64_t last_event = 0;  ///< Its sequence; 0: there was none.
 };
 
 /// Where durable tasks live. This is a port: SqliteStore, MemoryStore (testing/) and others implement it, and
@@ -210,6 +220,8 @@ class TaskStore {
   virtual void discard_dead_letter(std::string task_id, Completion<void> done) = 0;
   virtual void events(std::uint64_t after, std::uint32_t limit, Completion<std::vector<ChainEvent>> done) = 0;
   virtual void paused_groups(Completion<std::vector<std::string>> done) = 0;
+  /// The groups that have something open, or are paused, by name.
+  virtual void group_counts(Completion<std::vector<GroupCounts>> done) = 0;
   virtual void stats(Completion<StoreStats> done) = 0;
 
   // --- to keep
@@ -217,8 +229,8 @@ class TaskStore {
   virtual void set_cursor(std::string name, std::uint64_t value, Completion<void> done) = 0;
   virtual void cursor(std::string name, Completion<std::uint64_t> done) = 0;
   /// Forgets at most `limit` tasks that ended longer ago than that, with their dead letters; as many events (none that
-  /// the cursor "relay" has not passed), commands and dead letters without a task of that age; and expires as many
-  /// pending tasks whose deadline has passed. Gives how many tasks or events, whichever is more.
+  /// the cursor "relay" has not passed), commands (not the last "resize_group" of a target, which holds) and dead letters
+  /// without a task of that age; and expires as many pending tasks whose deadline has passed. Gives how many tasks or events, whichever is more.
   virtual void remove_ended(Duration older_than, std::uint32_t limit, Completion<std::uint64_t> done) = 0;
 };
 

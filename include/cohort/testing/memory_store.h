@@ -51,6 +51,7 @@ class MemoryStore final : public TaskStore {
   void discard_dead_letter(std::string task_id, Completion<void> done) override;
   void events(std::uint64_t after, std::uint32_t limit, Completion<std::vector<ChainEvent>> done) override;
   void paused_groups(Completion<std::vector<std::string>> done) override;
+  void group_counts(Completion<std::vector<GroupCounts>> done) override;
   void stats(Completion<StoreStats> done) override;
   void set_cursor(std::string name, std::uint64_t value, Completion<void> done) override;
   void cursor(std::string name, Completion<std::uint64_t> done) override;

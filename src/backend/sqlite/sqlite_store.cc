@@ -23,6 +23,18 @@ namespace {
 
 using Calls = std::vector<std::unique_ptr<sqlite::Call>>;
 
+constexpr const char* kFileName = "cohort.db";
+
+Result<void> copy_to_new_file(Database& from, const std::filesystem::path& to) {
+  if (std::filesystem::exists(to)) {
+    return Error{ErrorCode::kExists, "'" + to.string() + "' is there already; a backup needs a new file"};
+  }
+  Use row = from.prepare("VACUUM INTO ?");
+  const std::string path = to.string();
+  row->bind(path).run();
+  return {};
+}
+
 std::string synchronous_name(SqliteOptions::Synchronous synchronous) {
   switch (synchronous) {
     case SqliteOptions::Synchronous::kOff: return "OFF";
@@ -54,7 +66,7 @@ class SqliteStore::Impl {
       : options_(std::move(options)),
         clock_(options_.clock != nullptr ? *options_.clock : system_wall_clock()),
         lock_(std::move(lock)),
-        file_((options_.folder / "cohort.db").string()) {}
+        file_((options_.folder / kFileName).string()) {}
 
   Result<void> open() {
     try {
@@ -400,6 +412,27 @@ void SqliteStore::paused_groups(Completion<std::vector<std::string>> done) {
       std::move(done));
 }
 
+void SqliteStore::group_counts(Completion<std::vector<GroupCounts>> done) {
+  impl_->read<std::vector<GroupCounts>>(
+      [](Database& database) {
+        // Each of them goes over a partial index, so ended tasks cost nothing.
+        Use rows = database.prepare(
+            "SELECT grp, sum(pending), sum(ready), sum(processing), sum(paused) FROM ("
+            "SELECT grp, 0 pending, count(*) ready, 0 processing, 0 paused FROM tasks WHERE state = 1 AND due_at IS "
+            "NULL GROUP BY grp UNION ALL "
+            "SELECT grp, 0, count(*), 0, 0 FROM tasks WHERE state = 1 AND due_at IS NOT NULL GROUP BY grp UNION ALL "
+            "SELECT grp, 0, 0, count(*), 0 FROM tasks WHERE owner IS NOT NULL AND state IN (1, 2) AND state = 2 GROUP "
+            "BY grp UNION ALL "
+            "SELECT grp, count(*), 0, 0, 0 FROM tasks WHERE state = 0 GROUP BY grp UNION ALL "
+            "SELECT grp, 0, 0, 0, 1 FROM groups WHERE paused_since IS NOT NULL) GROUP BY grp ORDER BY grp");
+        const auto count = [&](int column) { return static_cast<std::uint64_t>(rows->integer(column)); };
+        std::vector<GroupCounts> found;
+        while (rows->step()) found.push_back({rows->text(0), count(1), count(2), count(3), count(4) != 0});
+        return found;
+      },
+      std::move(done));
+}
+
 void SqliteStore::stats(Completion<StoreStats> done) {
   impl_->read<StoreStats>(
       [](Database& database) {
@@ -408,6 +441,8 @@ void SqliteStore::stats(Completion<StoreStats> done) {
         while (rows->step()) stats.tasks[rows->integer(0)] = static_cast<std::uint64_t>(rows->integer(1));
         stats.dead_letters = static_cast<std::uint64_t>(database.value("SELECT count(*) FROM dead_letters"));
         stats.events = static_cast<std::uint64_t>(database.value("SELECT count(*) FROM events"));
+        stats.last_event = static_cast<std::uint64_t>(
+            database.value("SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'events'), 0)"));
         return stats;
       },
       std::move(done));
@@ -426,16 +461,23 @@ void SqliteStore::cursor(std::string name, Completion<std::uint64_t> done) {
 void SqliteStore::backup(std::filesystem::path to, Completion<void> done) {
   impl_->read<void>(
       [this, to = std::move(to)](Database&) -> Result<void> {
-        if (std::filesystem::exists(to)) {
-          return Error{ErrorCode::kExists, "'" + to.string() + "' is there already; a backup needs a new file"};
-        }
-        Database copied_from = impl_->connect();
-        Use row = copied_from.prepare("VACUUM INTO ?");
-        const std::string path = to.string();
-        row->bind(path).run();
-        return {};
+        Database from = impl_->connect();
+        return copy_to_new_file(from, to);
       },
       std::move(done));
+}
+
+Result<void> SqliteStore::backup_folder(const std::filesystem::path& folder, const std::filesystem::path& to) {
+  const std::filesystem::path file = folder / kFileName;
+  if (!std::filesystem::exists(file)) {
+    return Error{ErrorCode::kNotFound, "there is no store in '" + folder.string() + "'; name the folder of a node"};
+  }
+  try {
+    Database from(file.string(), false, {});
+    return copy_to_new_file(from, to);
+  } catch (const Failure& failure) {
+    return failure.to_error(file.string());
+  }
 }
 
 void SqliteStore::check_integrity(Completion<void> done) {

@@ -42,6 +42,8 @@ class SqliteStore final : public TaskStore {
   static Result<std::unique_ptr<SqliteStore>> open(SqliteOptions options);
   ~SqliteStore() override;
 
+  /// The same as backup() for a folder that this process has not opened; another one may be at work in it.
+  static Result<void> backup_folder(const std::filesystem::path& folder, const std::filesystem::path& to);
   /// Writes a consistent copy to a new file while everything goes on. kExists: there is such a file.
   void backup(std::filesystem::path to, Completion<void> done);
   /// Looks at the whole file; kInternal with what is wrong.
@@ -68,6 +70,7 @@ class SqliteStore final : public TaskStore {
   void discard_dead_letter(std::string task_id, Completion<void> done) override;
   void events(std::uint64_t after, std::uint32_t limit, Completion<std::vector<ChainEvent>> done) override;
   void paused_groups(Completion<std::vector<std::string>> done) override;
+  void group_counts(Completion<std::vector<GroupCounts>> done) override;
   void stats(Completion<StoreStats> done) override;
   void set_cursor(std::string name, std::uint64_t value, Completion<void> done) override;
   void cursor(std::string name, Completion<std::uint64_t> done) override;
