@@ -65,6 +65,9 @@ Result<std::unique_ptr<HttpClient>> HttpClient::make(HttpClientOptions options) 
   if (options.timeout <= Duration::zero() || options.connect_timeout <= Duration::zero()) {
     return invalid("timeout and connect_timeout are above 0");
   }
+  if (!options.allow_private_addresses && !options.proxy.empty()) {
+    return invalid("with a proxy nobody knows the address that is called; allow private addresses, or leave it out");
+  }
   if (!options.ca_file.empty() && !is_pem(options.ca_file)) {
     return Error{ErrorCode::kNotFound, "the ca_file '" + options.ca_file + "' cannot be read, or holds no certificate"};
   }

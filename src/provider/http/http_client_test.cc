@@ -218,6 +218,14 @@ TEST_F(HttpClientTest, WhatIsTooLargeIsDecodeAndSaysSo) {
   EXPECT_NE(text_of(answer).find("headers are larger"), std::string::npos) << text_of(answer);
 }
 
+TEST_F(HttpClientTest, WhatIsTooLargeCanBeToldFromWhatCannotBeRead) {
+  const auto small = client_with({.max_response_bytes = 1000});
+  const auto detail_of = [](const HttpAnswer& answer) { return std::get<Failure>(answer).detail; };
+  EXPECT_EQ(detail_of(small->fetch(HttpRequest(server.url("/big")))), kTooLarge);
+  EXPECT_EQ(detail_of(small->fetch(HttpRequest(server.url("/big-chunked")))), kTooLarge);
+  EXPECT_EQ(detail_of(small->fetch(HttpRequest(server.url("/garbage")))), "");
+}
+
 TEST_F(HttpClientTest, RedirectsAreFollowedOnlyWhereAllowed) {
   EXPECT_EQ(std::get<HttpResponse>(fetch("/redirect")).status, 302);
   client = client_with({.max_redirects = 3});
@@ -243,6 +251,19 @@ TEST_F(HttpClientTest, ARequestThatCannotBeSentIsItsOwnFault) {
     EXPECT_EQ(type_of(answer), FailureType::kHttp4xx) << each.url;
     EXPECT_EQ(std::get<Failure>(answer).error.code, ErrorCode::kInvalid);
   }
+}
+
+TEST_F(HttpClientTest, PrivateAddressesAreNotConnectedToUnlessAllowed) {
+  const auto careful = client_with({.max_redirects = 5, .allow_private_addresses = false});
+  for (const char* host : {"127.0.0.1", "localhost", "2130706433", "127.1", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0"}) {
+    const HttpAnswer answer = careful->fetch(HttpRequest(server.url("/ok", host)));
+    EXPECT_EQ(type_of(answer), FailureType::kHttp4xx) << host;
+    EXPECT_EQ(std::get<Failure>(answer).error.code, ErrorCode::kInvalid);
+    EXPECT_NE(text_of(answer).find("is private; "), std::string::npos) << text_of(answer);
+  }
+  const HttpAnswer answer = careful->fetch(HttpRequest(server.url("/ok", "127.1")));
+  EXPECT_NE(text_of(answer).find("the address 127.0.0.1 of '127."), std::string::npos) << text_of(answer);
+  EXPECT_EQ(server.connections(), 0);
 }
 
 TEST_F(HttpClientTest, FramingIsTheClientsBusinessAndSecretsStayOutOfMessages) {
@@ -352,6 +373,7 @@ TEST_F(HttpClientTest, MoreThanMayBeInFlightWaitAndMoreThanMayWaitAreRefused) {
 }
 
 TEST(HttpClientOptionsTest, ImpossibleOnesAreRefused) {
+  EXPECT_FALSE(HttpClient::make({.proxy = "http://127.0.0.1:1", .allow_private_addresses = false}).ok());
   EXPECT_FALSE(HttpClient::make({.max_in_flight = 0}).ok());
   EXPECT_FALSE(HttpClient::make({.timeout = 0s}).ok());
   EXPECT_EQ(HttpClient::make({.ca_file = "/there/is/none"}).error().code, ErrorCode::kNotFound);

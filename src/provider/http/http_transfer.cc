@@ -1,12 +1,15 @@
 #include "provider/http/http_transfer.h"
 
 #include <arpa/inet.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
 #include <utility>
+
+#include "provider/http/address_rules.h"
 
 namespace cohort::internal {
 namespace {
@@ -196,6 +199,10 @@ void HttpTransfer::start(Easy easy, const HttpClientOptions& options, Time now) 
   curl_easy_setopt(handle, CURLOPT_REDIR_PROTOCOLS_STR, request_.url.starts_with("https:") ? "https" : "http,https");
   curl_easy_setopt(handle, CURLOPT_PROXY, options.proxy.c_str());
   curl_easy_setopt(handle, CURLOPT_NOPROXY, "");
+  if (!options.allow_private_addresses) {
+    curl_easy_setopt(handle, CURLOPT_OPENSOCKETFUNCTION, &HttpTransfer::on_socket);
+    curl_easy_setopt(handle, CURLOPT_OPENSOCKETDATA, this);
+  }
   curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(handle, CURLOPT_QUICK_EXIT,
                    1L);  // Else a call that ends waits for its getaddrinfo, and all others too.
@@ -232,6 +239,15 @@ void HttpTransfer::start(Easy easy, const HttpClientOptions& options, Time now) 
 
 std::size_t HttpTransfer::on_header(char* data, std::size_t size, std::size_t count, void* self) {
   return static_cast<HttpTransfer*>(self)->take_header({data, size * count});
+}
+// The name has been looked up, and this very address is about to be connected to: what a name server says later, or a
+// redirect, comes by here too.
+curl_socket_t HttpTransfer::on_socket(void* self, curlsocktype, curl_sockaddr* address) {
+  if (is_public_address(address->addr)) {
+    return ::socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+  }
+  static_cast<HttpTransfer*>(self)->private_address_ = text_of_address(address->addr);
+  return CURL_SOCKET_BAD;
 }
 // There is a connection. (CURLINFO_CONNECT_TIME does not tell: it is set only once TLS has been agreed on.)
 CURLcode HttpTransfer::on_tls(CURL*, void*, void* self) {
@@ -277,6 +293,7 @@ std::size_t HttpTransfer::take_body(std::string_view piece) {
   }
   if (response_.body.size() + piece.size() > max_body_) {
     refused_ = "its answer is larger than allowed";
+    is_too_large_ = true;
     return 0;
   }
   response_.body.append(piece);
@@ -335,6 +352,16 @@ bool HttpTransfer::lacks_means(CURLcode code) const {
          (number == EMFILE || number == ENFILE || number == ENOMEM || number == ENOBUFS || number == EADDRNOTAVAIL);
 }
 
+Failure HttpTransfer::private_address_failure() const {
+  char* last = nullptr;  // After redirects.
+  curl_easy_getinfo(easy_.get(), CURLINFO_EFFECTIVE_URL, &last);
+  const Url url;
+  curl_url_set(url.url, CURLUPART_URL, last != nullptr ? last : request_.url.c_str(), 0);
+  std::string text = subject() + ": the address " + private_address_ + " of " + quoted(url.part(CURLUPART_HOST)) +
+                     " is private; only public ones may be called here";
+  return {FailureType::kHttp4xx, {ErrorCode::kInvalid, std::move(text)}, {}, {}};
+}
+
 HttpAnswer HttpTransfer::answer_of(CURLcode code, Time now) {
   response_.latency = now - begun_;
   if (code == CURLE_OK) {
@@ -345,6 +372,7 @@ HttpAnswer HttpTransfer::answer_of(CURLcode code, Time now) {
     }
     return std::move(response_);
   }
+  if (code == CURLE_COULDNT_CONNECT && !private_address_.empty()) return private_address_failure();
   const FailureType type = type_of(code);
   const char* const told = error_text_[0] != '\0' ? error_text_.data() : curl_easy_strerror(code);
   std::string text = subject() + ": " + std::string(to_string(type)) + ": ";
@@ -354,7 +382,8 @@ HttpAnswer HttpTransfer::answer_of(CURLcode code, Time now) {
                           : code == CURLE_OPERATION_TIMEDOUT ? ErrorCode::kTimedOut
                           : type == FailureType::kDecode     ? ErrorCode::kInternal
                                                              : ErrorCode::kUnavailable;
-  return Failure{type, {error, std::move(text)}, {}, {}};
+  const bool too_large = (is_too_large_ || code == CURLE_FILESIZE_EXCEEDED) && response_.status < 500;
+  return Failure{type, {error, std::move(text)}, {}, too_large ? std::string(kTooLarge) : std::string()};
 }
 
 Easy HttpTransfer::finish(CURLcode code, Time now) {

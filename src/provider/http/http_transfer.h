@@ -86,12 +86,14 @@ class HttpTransfer {
     void operator()(curl_slist* list) const { curl_slist_free_all(list); }
   };
 
+  static curl_socket_t on_socket(void* self, curlsocktype purpose, curl_sockaddr* address);
   static CURLcode on_tls(CURL* easy, void* context, void* self);
   static std::size_t on_header(char* data, std::size_t size, std::size_t count, void* self);
   static std::size_t on_body(char* data, std::size_t size, std::size_t count, void* self);
   std::size_t take_header(std::string_view line);
   std::size_t take_body(std::string_view piece);
   void set_method();
+  [[nodiscard]] Failure private_address_failure() const;
   [[nodiscard]] HttpAnswer answer_of(CURLcode code, Time now);
   [[nodiscard]] FailureType type_of(CURLcode code) const;
   [[nodiscard]] FailureType type_of_timeout() const;
@@ -116,6 +118,8 @@ class HttpTransfer {
   HttpResponse response_;
   std::size_t header_bytes_ = 0;
   std::string_view refused_;  // What we would not take of the answer.
+  bool is_too_large_ = false;
+  std::string private_address_;  // Which we would not connect to.
   bool tls_begun_ = false;
   bool expects_status_ = true;
   bool body_begun_ = false;

@@ -26,7 +26,10 @@ struct HttpClientOptions {
   /// Of GET and HEAD; never from https to http. 0: a redirect is an answer like another. Your own headers go along,
   /// also to another host, except Authorization and Cookie.
   std::uint32_t max_redirects = 0;
-  std::string proxy{};     ///< Empty: none, whatever the environment says.
+  std::string proxy{};  ///< Empty: none, whatever the environment says.
+  /// False: a call whose host is, or turns out to be, a private, loopback, link-local or otherwise special address
+  /// fails before it connects. Then there can be no proxy: who connects to the host must be able to look.
+  bool allow_private_addresses = true;
   std::string ca_file{};   ///< Whom to trust, in PEM; empty: whom the system trusts.
   bool verify_tls = true;  ///< False gives up what TLS is for: anybody may answer.
   std::string user_agent = "cohort";
@@ -44,9 +47,10 @@ struct HttpClientOptions {
 ///       return require_success(client.fetch(HttpRequest(url_of(attempt.provider)).with_deadline(attempt.deadline)));
 ///     });
 ///
-/// A request that cannot be sent (a bad URL, a line break in a header) fails as kHttp4xx: it is its own fault. What a
-/// time-out means depends on how far the call had come: no address is kDns, no connection kConnect, no secure one kTls,
-/// no answer kTimeout; but one that was given less than a quarter of `connect_timeout` in all is always kTimeout.
+/// A request that cannot be sent (a bad URL, a line break in a header, an address that is not allowed) fails as
+/// kHttp4xx: it is its own fault. What a time-out means depends on how far the call had come: no address is kDns, no
+/// connection kConnect, no secure one kTls, no answer kTimeout; but one that was given less than a quarter of
+/// `connect_timeout` in all is always kTimeout.
 ///
 /// Thread-safety: thread-safe. Its destructor ends open calls with kEnded.
 /// Example: examples/08_http_failover.cc

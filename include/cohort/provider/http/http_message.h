@@ -79,6 +79,9 @@ struct HttpResponse {
   [[nodiscard]] std::string_view header(std::string_view name) const;
 };
 
+/// The `detail` of a Failure whose answer was larger than allowed, and of a status below 500.
+inline constexpr std::string_view kTooLarge = "too large";
+
 /// An answer of any status, or why there is none.
 using HttpAnswer = std::variant<HttpResponse, Failure>;
 
