@@ -32,6 +32,9 @@ function(cohort_library name)
   # Without it g++ turns a loop of co_awaits into recursion when it does not optimise.
   target_compile_options(cohort_${name} PUBLIC $<$<CXX_COMPILER_ID:GNU>:-foptimize-sibling-calls>)
   target_link_libraries(cohort_${name} PUBLIC Threads::Threads PRIVATE $<BUILD_INTERFACE:cohort_warnings>)
+  if(COHORT_FUZZ)
+    target_compile_options(cohort_${name} PUBLIC -fsanitize=fuzzer-no-link)
+  endif()
   if(COHORT_SANITIZE)
     target_compile_options(cohort_${name} PUBLIC
       -fsanitize=${COHORT_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)

@@ -48,9 +48,10 @@ Result<Duration> parse_duration(std::string_view text) {
   if (rest.empty()) return bad_duration(text);
   while (!rest.empty()) {
     double number = 0;
+    if ((rest[0] < '0' || rest[0] > '9') && rest[0] != '.') return bad_duration(text);  // (from_chars reads "nan".)
     const auto [end, failed] =
         std::from_chars(rest.data(), rest.data() + rest.size(), number, std::chars_format::fixed);
-    if (failed != std::errc() || number < 0 || std::signbit(number)) return bad_duration(text);
+    if (failed != std::errc()) return bad_duration(text);
     rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
     double unit = 0;
     for (const Unit& each : kUnits) {

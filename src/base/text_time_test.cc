@@ -14,7 +14,8 @@ TEST(TextTimeTest, DurationsAsPeopleWriteThem) {
   EXPECT_EQ(*parse_duration("7d"), 168h);
   EXPECT_EQ(*parse_duration("20us"), 20us);
   EXPECT_EQ(*parse_duration("0s"), 0s);
-  for (const char* bad : {"", "5", "s", "-5s", "5x", "1h 30m", "1e3s", "nan s", "99999999999999d"}) {
+  for (const char* bad :
+       {"", "5", "s", "-5s", "5x", "1h 30m", "1e3s", "nan s", "nans", "1hnans", "infs", "99999999999999d"}) {
     EXPECT_EQ(parse_duration(bad).ok(), false) << bad;
   }
 }

@@ -504,7 +504,8 @@ void ChainCore<Faults>::apply_resize(const Command& command) {
   if (const auto at = json.find("max_in_flight"); at != json.end() && at->is_number_unsigned()) {
     limits.max_in_flight = at->template get<std::uint32_t>();
   }
-  if (const auto at = json.find("weight"); at != json.end() && at->is_number()) limits.weight = at->template get<double>();
+  if (const auto at = json.find("weight"); at != json.end() && at->is_number())
+    limits.weight = at->template get<double>();
   static_cast<void>(executor_.set_limits(command.target, limits));
 }
 

@@ -5,10 +5,7 @@
 namespace cohort::internal {
 
 NodeRecord::NodeRecord(Ref<RunState> run, std::uint32_t index, Kind kind)
-    : TaskRecord(*run->plan().nodes[index].label),
-      run_(std::move(run)),
-      index_(index),
-      kind_(kind) {
+    : TaskRecord(*run->plan().nodes[index].label), run_(std::move(run)), index_(index), kind_(kind) {
   ask_for_end();
   ExecutorAccess::set_home(run_->engine().executor(), *this);
   if (node().takes_context) {

@@ -29,6 +29,13 @@ const Layers& allowed() {
       {"broker", {"task", "base"}},
       {"chain", {"step", "task", "broker", "store", "base"}},
       {"backend", {"broker", "store", "provider", "task", "base"}},
+      {"api", {"base"}},
+      {"plugin", {"chain", "store", "provider", "step", "task", "base"}},
+      {"admin", {"api", "chain", "broker", "store", "graph", "session", "group", "provider", "step", "task", "base"}},
+      {"node",
+       {"admin", "api", "plugin", "chain", "backend", "broker", "store", "graph", "session", "group", "provider",
+        "step", "task", "base"}},
+      {"cli", {"api", "provider", "base"}},
       {"testing", {"broker", "store", "session", "graph", "step", "group", "provider", "task", "base"}},
   };
   return table;

@@ -229,8 +229,9 @@ class TaskStore {
   virtual void set_cursor(std::string name, std::uint64_t value, Completion<void> done) = 0;
   virtual void cursor(std::string name, Completion<std::uint64_t> done) = 0;
   /// Forgets at most `limit` tasks that ended longer ago than that, with their dead letters; as many events (none that
-  /// the cursor "relay" has not passed), commands (not the last "resize_group" of a target, which holds) and dead letters
-  /// without a task of that age; and expires as many pending tasks whose deadline has passed. Gives how many tasks or events, whichever is more.
+  /// the cursor "relay" has not passed), commands (not the last "resize_group" of a target, which holds) and dead
+  /// letters without a task of that age; and expires as many pending tasks whose deadline has passed. Gives how many
+  /// tasks or events, whichever is more.
   virtual void remove_ended(Duration older_than, std::uint32_t limit, Completion<std::uint64_t> done) = 0;
 };
 

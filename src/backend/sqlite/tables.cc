@@ -622,7 +622,8 @@ std::uint64_t Tables::remove_ended(Duration older_than, std::uint32_t limit) {
       .run();
   const auto events = static_cast<std::uint64_t>(database_.changes());
   for (const char* sql :
-       {"DELETE FROM commands WHERE seq IN (SELECT seq FROM commands c WHERE at <= ? AND NOT (kind = 'resize_group' AND "
+       {"DELETE FROM commands WHERE seq IN (SELECT seq FROM commands c WHERE at <= ? AND NOT (kind = 'resize_group' "
+        "AND "
         "seq = (SELECT max(seq) FROM commands l WHERE l.kind = 'resize_group' AND l.target = c.target)) LIMIT ?)",
         "DELETE FROM refused_messages WHERE message_id IN (SELECT message_id FROM refused_messages WHERE at <= ? LIMIT "
         "?)",

@@ -51,10 +51,10 @@ struct GraphPlan {
       bool optional = false;
     };
     std::vector<Child> children;
-    std::uint32_t needed_by = 0;   ///< Its children, and the caller if it is an output.
-    std::uint32_t layer = 0;       ///< One more than the highest of its inputs.
-    std::size_t value_offset = 0;  ///< In the memory of a run.
-    std::uint32_t group = 0;       ///< Its place in `groups`.
+    std::uint32_t needed_by = 0;               ///< Its children, and the caller if it is an output.
+    std::uint32_t layer = 0;                   ///< One more than the highest of its inputs.
+    std::size_t value_offset = 0;              ///< In the memory of a run.
+    std::uint32_t group = 0;                   ///< Its place in `groups`.
     std::shared_ptr<const TaskLabel> label{};  ///< Of its records.
     bool is_coroutine = false;
     bool takes_context = false;

@@ -1,0 +1,227 @@
+// What does HTTP cost on top of a durable submit; what do a thousand idle connections cost? bench/README.md tells the
+// method.
+
+#include "cohort/node/node.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <future>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "harness.h"
+
+namespace {
+
+using namespace std::chrono_literals;
+using namespace cohort;
+using bench::Suite;
+using Steady = std::chrono::steady_clock;
+
+constexpr int kConnections = 64;
+constexpr int kTasks = 20'000;
+constexpr int kIdle = 1000;
+constexpr int kAsked = 4000;
+
+[[noreturn]] void fail(const std::string& what) {
+  std::fprintf(stderr, "%s\n", what.c_str());
+  std::_Exit(1);
+}
+
+double seconds_since(Steady::time_point begin) { return std::chrono::duration<double>(Steady::now() - begin).count(); }
+
+/// A node whose tasks wait: only taking them in is measured.
+struct World {
+  World() {
+    const rlimit files{.rlim_cur = 8192, .rlim_max = 8192};
+    setrlimit(RLIMIT_NOFILE, &files);
+    std::string name = (std::filesystem::current_path() / "build/bench/store-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) fail("no folder for the store");
+    folder = name;
+    NodeConfig config;
+    config.store.folder = folder;
+    config.admin.port = 0;
+    auto started = Node::start(config);
+    if (!started) fail(started.error().message);
+    node = *std::move(started);
+    if (!node->chains().pause_group("g").await().ok()) fail("the group was not paused");
+  }
+  ~World() {
+    node.reset();
+    std::filesystem::remove_all(folder);
+  }
+  std::filesystem::path folder;
+  std::unique_ptr<Node> node;
+};
+
+const std::string kBody =
+    R"({"group":"g","payload":{"customer":4711,"file":"upload-4711.bin"},"callbacks":[{"plugin":"sha256"}]})";
+
+NewTask task() {
+  return {
+      .group = "g", .payload = R"({"customer":4711,"file":"upload-4711.bin"})", .callbacks = {{.plugin = "sha256"}}};
+}
+
+// ---- in the same process
+
+/// So many are always under way: each that is durable is followed by the next.
+class Submits {
+ public:
+  explicit Submits(ChainEngine& engine) : engine_(engine) {}
+  double run() {
+    const auto begin = Steady::now();
+    for (int i = 0; i < kConnections; ++i) next();
+    ended_.get_future().wait();
+    return kTasks / seconds_since(begin);
+  }
+
+ private:
+  void next() {
+    if (begun_.fetch_add(1) >= kTasks) return;
+    engine_.submit(task()).on_done([this](const TaskResult<Submitted>& result) {
+      if (!result.ok()) fail(result.error->message);
+      if (done_.fetch_add(1) + 1 == kTasks) return ended_.set_value();
+      next();
+    });
+  }
+  ChainEngine& engine_;
+  std::atomic<int> begun_{0};
+  std::atomic<int> done_{0};
+  std::promise<void> ended_;
+};
+
+double library() {
+  World world;
+  return Submits(world.node->chains()).run();
+}
+
+// ---- over HTTP
+
+class Connection {
+ public:
+  explicit Connection(std::uint16_t port) : socket(::socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (::connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) fail("no connection");
+    const int on = 1;
+    setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+  ~Connection() { ::close(socket); }
+
+  void send(const std::string& text) const {
+    if (::send(socket, text.data(), text.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(text.size())) fail("not sent");
+  }
+  /// True when a whole answer has come, which must be a good one.
+  bool receive() {
+    char bytes[4096];
+    const ssize_t got = ::recv(socket, bytes, sizeof(bytes), 0);
+    if (got <= 0) fail("the connection ended");
+    received.append(bytes, static_cast<std::size_t>(got));
+    const std::size_t head = received.find("\r\n\r\n");
+    if (head == std::string::npos) return false;
+    const std::size_t at = received.find("Content-Length: ");
+    const std::size_t whole = head + 4 + (at < head ? std::strtoul(received.c_str() + at + 16, nullptr, 10) : 0);
+    if (received.size() < whole) return false;
+    if (received.compare(9, 1, "2") != 0) fail(received);
+    received.erase(0, whole);
+    return true;
+  }
+
+  int socket;
+  std::string received;
+};
+
+const std::string kSubmit =
+    "POST /v1/tasks HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: " +
+    std::to_string(kBody.size()) + "\r\n\r\n" + kBody;
+
+double over_http() {
+  World world;
+  std::vector<std::unique_ptr<Connection>> connections;
+  const int epoll = epoll_create1(0);
+  for (int i = 0; i < kConnections; ++i) {
+    connections.push_back(std::make_unique<Connection>(world.node->port()));
+    epoll_event event{.events = EPOLLIN, .data = {.ptr = connections.back().get()}};
+    epoll_ctl(epoll, EPOLL_CTL_ADD, connections.back()->socket, &event);
+  }
+  const auto begin = Steady::now();
+  int begun = 0;
+  for (const auto& each : connections) {
+    each->send(kSubmit);
+    ++begun;
+  }
+  for (int done = 0; done < kTasks;) {
+    epoll_event events[kConnections];
+    const int count = epoll_wait(epoll, events, kConnections, -1);
+    for (int i = 0; i < count; ++i) {
+      auto* const connection = static_cast<Connection*>(events[i].data.ptr);
+      if (!connection->receive()) continue;
+      ++done;
+      if (begun < kTasks) {
+        connection->send(kSubmit);
+        ++begun;
+      }
+    }
+  }
+  const double rate = kTasks / seconds_since(begin);
+  ::close(epoll);
+  return rate;
+}
+
+// ---- with others who do nothing
+
+double p99_us(int idle) {
+  World world;
+  std::vector<std::unique_ptr<Connection>> others;
+  const std::string look = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  for (int i = 0; i < idle; ++i) {
+    others.push_back(std::make_unique<Connection>(world.node->port()));
+    others.back()->send(look);
+    while (!others.back()->receive()) {
+    }
+  }
+  Connection connection(world.node->port());
+  std::vector<double> times;
+  for (int i = 0; i < kAsked; ++i) {
+    const auto begin = Steady::now();
+    connection.send("GET /v1/tasks?limit=1 HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    while (!connection.receive()) {
+    }
+    times.push_back(seconds_since(begin) * 1e6);
+  }
+  std::ranges::sort(times);
+  return times[kAsked * 99 / 100];
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Suite suite("node");
+  suite.measure("durable submits, 64 at a time", "library", "tasks/s", library);
+  suite.measure("durable submits, 64 at a time", "http", "tasks/s", over_http);
+  suite.measure("p99 of a request", "no others", "us", [] { return p99_us(0); });
+  suite.measure("p99 of a request", "1,000 idle connections", "us", [] { return p99_us(kIdle); });
+  suite.ratio("submit_http_vs_library", {"durable submits, 64 at a time", "http"},
+              {"durable submits, 64 at a time", "library"}, Suite::at_least(0.5, 0.8));
+  suite.ratio("idle_connections_cost", {"p99 of a request", "1,000 idle connections"},
+              {"p99 of a request", "no others"}, Suite::at_most(1.5, 1.1));
+  return suite.run(argc, argv);
+}

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cohort/base/clock.h"
+#include "cohort/base/result.h"
+#include "cohort/chain/plugin.h"
+#include "cohort/provider/breaker.h"
+#include "cohort/provider/router.h"
+
+namespace cohort {
+
+/// Several URLs that serve the same calls.
+struct HttpPool {
+  std::vector<std::string> urls = {};           ///< http:// or https://, to which a step's path is appended. 1 to 64.
+  Duration timeout = std::chrono::seconds(10);  ///< Of one try.
+  std::uint32_t max_attempts = 3;               ///< Tries of one call, each at another URL. 1 to 64.
+  std::uint32_t max_concurrent = 50;            ///< Calls of one URL at a time.
+  BreakerOptions breaker{};                     ///< Of each URL.
+};
+
+struct HttpPluginOptions {
+  std::map<std::string, HttpPool> pools = {};  ///< What the operator names may be anywhere.
+  /// Whether a URL that a task brings may lead to a private, loopback or link-local address. Asked when the address is
+  /// known, so a name that points there does not help.
+  bool allow_private = false;
+  bool allow_urls = true;                       ///< Whether tasks may bring URLs at all.
+  Duration timeout = std::chrono::seconds(10);  ///< Of one call of such a URL.
+  std::size_t max_response = 256U << 10U;       ///< 1 byte to 16 MiB.
+};
+
+/// The step "http": calls a pool of the operator, or a URL.
+///
+///     {"plugin": "http", "parameters": {"pool": "billing", "path": "/charge", "method": "POST", "body": {"task":
+///     "{task_id}"}}}
+///     {"plugin": "http", "parameters": {"url": "https://example.com/hook"}}
+///
+/// The method is POST unless it says; the body, any JSON, is by default the step: task, group, payload and context. A
+/// header "Idempotency-Key" has the step's token. Around each URL of a pool and around each host of other URLs is a
+/// circuit breaker; a pool fails over. A status below 300 is success, and a JSON object in the answer is the outputs
+/// under the key that `output` names, "response" by default. 429 and 503 with Retry-After are tried again then; errors
+/// of the network, 5xx, 408 and 425 too, as the retry policy says; other answers fail the task.
+///
+/// kInvalid: a pool that cannot be.
+[[nodiscard]] Result<std::shared_ptr<Plugin>> make_http_plugin(HttpPluginOptions options);
+
+}  // namespace cohort

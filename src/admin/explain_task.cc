@@ -1,0 +1,81 @@
+#include "admin/explain_task.h"
+
+#include <string>
+#include <vector>
+
+#include "cohort/base/text_time.h"
+
+namespace cohort {
+namespace {
+
+using Reasons = std::vector<std::string>;
+
+std::string step_text(const ChainTask& task) {
+  const Callback* callback = task.callback();
+  if (callback == nullptr) return "all steps are done";
+  return "step " + std::to_string(task.step + 1) + " of " + std::to_string(task.request.callbacks.size()) + ", '" +
+         callback->plugin + "'";
+}
+
+std::string in_seconds(WallTime from, WallTime to) {
+  const auto left = std::chrono::ceil<std::chrono::seconds>(to - from);
+  return format_duration(std::chrono::duration_cast<Duration>(left));
+}
+
+void explain_ready(const ChainTask& task, NodeControl& control, bool paused, WallTime now, Reasons& reasons) {
+  const std::string group = "group '" + task.request.group + "'";
+  if (paused) reasons.push_back(group + " is paused; `cohort resume` ends that, and deadlines wait meanwhile");
+  if (task.due_at && *task.due_at > now) {
+    reasons.push_back((task.attempt > 0 ? "the next attempt of " + step_text(task) : std::string("its start")) +
+                      " is in " + in_seconds(now, *task.due_at));
+  }
+  if (!task.error.empty()) reasons.push_back("the last attempt failed: " + task.error);
+  const auto stats = control.executor.group_stats(task.request.group);
+  const ResolvedLimits limits = stats ? stats->limits : control.executor.resolve(task.request.group);
+  const std::uint32_t running = stats ? stats->running : 0;
+  if (running >= limits.max_concurrency) {
+    reasons.push_back(group + " runs " + std::to_string(running) + " of " + std::to_string(limits.max_concurrency) +
+                      " tasks; its next one starts when one of them ends");
+  }
+  if (const ExecutorStats all = control.executor.stats(); all.running >= control.concurrency) {
+    reasons.push_back("the node runs " + std::to_string(all.running) + " of " + std::to_string(control.concurrency) +
+                      " tasks; groups take turns by their share");
+  }
+  if (reasons.empty()) reasons.emplace_back("nothing stands in its way: it is about to start");
+}
+
+void explain_end(const ChainTask& task, Reasons& reasons) {
+  if (!task.error.empty()) reasons.push_back(task.error);
+  if (has_dead_letter(task.state)) {
+    reasons.push_back("it stopped at " + step_text(task) + "; `cohort retry " + task.id() + "` goes on from there");
+  }
+}
+
+std::string text_of(const ChainTask& task) {
+  switch (task.state) {
+    case ChainState::kPending: return "it waits for a message that names it";
+    case ChainState::kReady: return "it waits to run " + step_text(task);
+    case ChainState::kProcessing:
+      return "it runs " + step_text(task) + ", attempt " + std::to_string(task.attempt) + ", on " + task.owner;
+    case ChainState::kCompleted: return "it is completed";
+    case ChainState::kFailed: return "it failed";
+    case ChainState::kCancelled: return "it was cancelled";
+    case ChainState::kExpired: return "its deadline passed before it could go on";
+    case ChainState::kPoison: return "one of its steps takes nodes down";
+  }
+  return {};
+}
+
+}  // namespace
+
+nlohmann::json explain_task(const ChainTask& task, NodeControl& control, bool paused, WallTime now) {
+  Reasons reasons;
+  if (task.state == ChainState::kReady) explain_ready(task, control, paused, now, reasons);
+  if (task.state == ChainState::kProcessing && task.cancel_requested) {
+    reasons.emplace_back("somebody asked to cancel it; its step has been told to stop");
+  }
+  if (is_final(task.state)) explain_end(task, reasons);
+  return {{"task", task.id()}, {"state", to_string(task.state)}, {"text", text_of(task)}, {"reasons", reasons}};
+}
+
+}  // namespace cohort

@@ -1,0 +1,325 @@
+#include "admin/http_server.h"
+
+// The only file that knows Boost.Beast: it takes long to compile.
+#include <atomic>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/core.hpp>
+#include <boost/beast/http.hpp>
+#include <map>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "admin/request_guard.h"
+#include "cohort/base/log.h"
+#include "cohort/base/mutex.h"
+
+namespace cohort {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = beast::http;
+using tcp = asio::ip::tcp;
+using Parser = http::request_parser<http::string_body>;
+
+constexpr auto kUse = asio::use_awaitable;
+
+auto catching(beast::error_code& error) { return asio::redirect_error(asio::use_awaitable, error); }
+
+Problem problem_of(const beast::error_code& error) {
+  if (error == http::error::body_limit) return {413, "invalid", "the body is larger than this node takes"};
+  if (error == http::error::header_limit) return {431, "invalid", "the head of the request is too large"};
+  if (error == beast::error::timeout) return {408, "timed_out", "the request did not arrive in time"};
+  return {400, "invalid", "this is not a request: " + error.message()};
+}
+
+// Whether somebody is there who could read an answer.
+bool can_be_told(const beast::error_code& error) {
+  return error == http::error::body_limit || error == http::error::header_limit || error == beast::error::timeout ||
+         (error.category() == http::make_error_code(http::error::bad_method).category() &&
+          error != http::error::end_of_stream && error != http::error::partial_message);
+}
+
+RequestHead head_of(const Parser::value_type& request) {
+  RequestHead head{.method = request.method_string(),
+                   .host = request[http::field::host],
+                   .origin = request[http::field::origin],
+                   .fetch_site = request["Sec-Fetch-Site"],
+                   .content_type = request[http::field::content_type],
+                   .has_body = !request.body().empty(),
+                   .hosts = request.count(http::field::host)};
+  return head;
+}
+
+}  // namespace
+
+class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
+ public:
+  Impl(HttpServerOptions options, Handler handler)
+      : options_(std::move(options)),
+        handler_(std::move(handler)),
+        io_(static_cast<int>(options_.threads)),
+        acceptor_(asio::make_strand(io_)) {}
+
+  Result<void> listen() {
+    beast::error_code error;
+    const auto address = asio::ip::make_address(options_.address, error);
+    if (error) return Error{ErrorCode::kInvalid, "'" + options_.address + "' is not an address to listen on"};
+    const tcp::endpoint endpoint(address, options_.port);
+    acceptor_.open(endpoint.protocol(), error);
+    if (!error) acceptor_.set_option(asio::socket_base::reuse_address(true), error);
+    if (!error) acceptor_.bind(endpoint, error);
+    if (!error) acceptor_.listen(1024, error);
+    if (!error) return {};
+    const bool taken = error == asio::error::address_in_use;
+    return Error{taken ? ErrorCode::kConflict : ErrorCode::kInvalid,
+                 "cannot listen on " + options_.address + ":" + std::to_string(options_.port) + ": " + error.message() +
+                     (taken ? "; another program is there, choose another port (0: any)" : "")};
+  }
+
+  void run() {
+    port_ = acceptor_.local_endpoint().port();
+    asio::co_spawn(acceptor_.get_executor(), accept(), asio::detached);
+    for (std::uint32_t i = 0; i < options_.threads; ++i) {
+      threads_.emplace_back([this] { io_.run(); });
+    }
+  }
+
+  void stop() {
+    {
+      MutexLock lock(mutex_);
+      if (std::exchange(stopped_, true)) return;
+      for (const auto& [id, stream] : streams_) stream->close();
+    }
+    asio::post(acceptor_.get_executor(), [self = shared_from_this()] {
+      beast::error_code ignored;
+      self->acceptor_.close(ignored);
+    });
+    // Handlers use what is destroyed after this, and always answer; what they said has a second to go out.
+    while (handling_.load() != 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    for (int i = 0; i < 1000 && answering_.load() != 0; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    io_.stop();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  [[nodiscard]] std::uint16_t port() const { return port_; }
+  [[nodiscard]] Stats stats() const { return {connections_, requests_, refused_, turned_away_}; }
+
+ private:
+  // While one lives, an answer is being made or sent.
+  struct Answering {
+    explicit Answering(Impl& impl) : count(impl.answering_) { ++count; }
+    ~Answering() { --count; }
+    Answering(const Answering&) = delete;
+    Answering& operator=(const Answering&) = delete;
+    std::atomic<std::uint32_t>& count;
+  };
+  struct Connected {
+    explicit Connected(Impl& impl) : count(impl.connections_) { ++count; }
+    ~Connected() { --count; }
+    Connected(const Connected&) = delete;
+    Connected& operator=(const Connected&) = delete;
+    std::atomic<std::uint32_t>& count;
+  };
+
+  asio::awaitable<void> accept() {
+    for (;;) {
+      beast::error_code error;
+      tcp::socket socket = co_await acceptor_.async_accept(asio::make_strand(io_), catching(error));
+      if (error == asio::error::operation_aborted || !acceptor_.is_open()) co_return;
+      if (error) {  // No more file descriptors, most likely: they come back when connections end.
+        asio::steady_timer pause(acceptor_.get_executor(), std::chrono::milliseconds(50));
+        co_await pause.async_wait(catching(error));
+        continue;
+      }
+      if (connections_ >= options_.max_connections) {
+        ++turned_away_;
+        continue;
+      }
+      const auto executor = socket.get_executor();
+      asio::co_spawn(executor, serve(std::move(socket)), asio::detached);
+    }
+  }
+
+  asio::awaitable<void> serve(tcp::socket socket) {
+    const Connected connected(*this);
+    beast::error_code error;
+    socket.set_option(tcp::no_delay(true), error);
+    beast::tcp_stream stream(std::move(socket));
+    beast::flat_buffer buffer(options_.max_header + (64U << 10U));
+    bool goes_on = true;
+    while (goes_on) goes_on = co_await serve_one(stream, buffer);
+    stream.socket().shutdown(tcp::socket::shutdown_both, error);
+  }
+
+  // False when the connection is to end.
+  asio::awaitable<bool> serve_one(beast::tcp_stream& stream, beast::flat_buffer& buffer) {
+    beast::error_code error;
+    stream.expires_after(options_.idle_timeout);
+    if (buffer.size() == 0) {
+      const std::size_t bytes = co_await stream.async_read_some(buffer.prepare(16U << 10U), catching(error));
+      if (error) co_return false;
+      buffer.commit(bytes);
+    }
+    stream.expires_after(options_.request_timeout);
+    Parser parser;
+    parser.header_limit(static_cast<std::uint32_t>(options_.max_header));
+    parser.body_limit(options_.max_body);
+    co_await http::async_read(stream, buffer, parser, catching(error));
+    if (error) {
+      if (!can_be_told(error)) co_return false;
+      ++refused_;
+      ServerResponse refusal = ServerResponse::of(problem_of(error));
+      co_await send(stream, refusal, 11, false);
+      co_return false;
+    }
+    ++requests_;
+    const Answering answering(*this);
+    auto& request = parser.get();
+    const bool keeps = request.keep_alive();
+    const unsigned version = request.version();
+    ServerResponse response = co_await answer(request);
+    if (response.stream) co_return co_await send_stream(stream, response);
+    co_return co_await send(stream, response, version, keeps);
+  }
+
+  asio::awaitable<ServerResponse> answer(Parser::value_type& request) {
+    if (auto problem = refuse(head_of(request))) {
+      ++refused_;
+      co_return ServerResponse::of(*problem);
+    }
+    const auto text = request.target();
+    auto target = Target::parse(std::string_view(text.data(), text.size()));
+    if (!target) {
+      ++refused_;
+      co_return ServerResponse::of(Error{ErrorCode::kInvalid, "the path or query cannot be decoded"});
+    }
+    ServerRequest asked{.method = std::string(request.method_string()),
+                        .target = *std::move(target),
+                        .last_event_id = std::string(request["Last-Event-ID"]),
+                        .body = std::move(request.body())};
+    co_return co_await hand_over(std::move(asked));
+  }
+
+  asio::awaitable<ServerResponse> hand_over(ServerRequest request) {
+    return wait_for<ServerResponse>([this, request = std::move(request)](auto give) mutable {
+      ++handling_;
+      handler_(std::move(request), Respond([this, give = std::move(give)](ServerResponse response) mutable {
+                 give(std::move(response));  // (It also keeps the server until it is gone.)
+                 --handling_;
+               }));
+    });
+  }
+
+  // Suspends until somebody, on any thread, has called what `begin` was given. The server lives until then.
+  template <class T, class Begin>
+  asio::awaitable<T> wait_for(Begin begin) {
+    return asio::async_initiate<const asio::use_awaitable_t<>, void(T)>(
+        [this](auto handler, Begin start) {
+          // (Not the coroutine holds the server, or one that never goes on would for ever.)
+          auto waits = std::make_shared<decltype(handler)>(std::move(handler));
+          start([self = shared_from_this(), waits = std::move(waits)](T value) mutable {
+            const auto executor = asio::get_associated_executor(*waits);
+            asio::post(executor, [waits = std::move(waits), value = std::move(value)]() mutable {
+              std::move (*waits)(std::move(value));
+            });
+          });
+        },
+        kUse, std::move(begin));
+  }
+
+  asio::awaitable<bool> send(beast::tcp_stream& stream, ServerResponse& response, unsigned version, bool keeps) {
+    http::response<http::string_body> message(http::status::ok, version);
+    message.result(static_cast<unsigned>(response.status));
+    message.set(http::field::content_type, response.type);
+    message.set(http::field::cache_control, "no-store");
+    message.set("X-Content-Type-Options", "nosniff");
+    for (const auto& [name, value] : response.headers) message.set(name, value);
+    message.keep_alive(keeps);
+    message.body() = std::move(response.body);
+    message.prepare_payload();
+    stream.expires_after(options_.write_timeout);
+    beast::error_code error;
+    co_await http::async_write(stream, message, catching(error));
+    co_return !error && keeps;
+  }
+
+  asio::awaitable<bool> send_stream(beast::tcp_stream& stream, ServerResponse& response) {
+    const std::uint64_t id = ++last_stream_;
+    {
+      MutexLock lock(mutex_);
+      if (stopped_) co_return false;
+      streams_.emplace(id, response.stream);
+    }
+    std::string piece = "HTTP/1.1 200 OK\r\nContent-Type: " + response.type +
+                        "\r\nCache-Control: no-store\r\nConnection: close\r\nX-Content-Type-Options: nosniff\r\n\r\n";
+    beast::error_code error;
+    for (;;) {
+      stream.expires_after(options_.write_timeout);
+      co_await asio::async_write(stream, asio::buffer(piece), catching(error));
+      if (error) break;
+      stream.expires_never();
+      std::optional<std::string> next = co_await next_piece(response.stream);
+      if (!next) break;
+      piece = *std::move(next);
+    }
+    response.stream->close();
+    MutexLock lock(mutex_);
+    streams_.erase(id);
+    co_return false;
+  }
+
+  asio::awaitable<std::optional<std::string>> next_piece(std::shared_ptr<BodyStream> stream) {
+    return wait_for<std::optional<std::string>>(
+        [stream = std::move(stream)](auto give) mutable { stream->next(std::move(give)); });
+  }
+
+  const HttpServerOptions options_;
+  const Handler handler_;
+  std::uint16_t port_ = 0;
+  std::atomic<std::uint32_t> connections_{0};
+  std::atomic<std::uint32_t> answering_{0};
+  std::atomic<std::uint32_t> handling_{0};  // With the handler.
+  std::atomic<std::uint64_t> requests_{0};
+  std::atomic<std::uint64_t> refused_{0};
+  std::atomic<std::uint64_t> turned_away_{0};
+  std::atomic<std::uint64_t> last_stream_{0};
+
+  Mutex mutex_;
+  bool stopped_ COHORT_GUARDED_BY(mutex_) = false;
+  std::map<std::uint64_t, std::shared_ptr<BodyStream>> streams_ COHORT_GUARDED_BY(mutex_);
+
+  // Last, and so destroyed first: with them go the coroutines that were left.
+  asio::io_context io_;
+  tcp::acceptor acceptor_;
+  std::vector<std::thread> threads_;
+};
+
+HttpServer::HttpServer(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+HttpServer::~HttpServer() { stop(); }
+
+Result<std::unique_ptr<HttpServer>> HttpServer::start(HttpServerOptions options, Handler handler) {
+  auto impl = std::make_shared<Impl>(std::move(options), std::move(handler));
+  if (auto listening = impl->listen(); !listening) return listening.error();
+  impl->run();
+  return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
+}
+
+std::uint16_t HttpServer::port() const { return impl_->port(); }
+HttpServer::Stats HttpServer::stats() const { return impl_->stats(); }
+void HttpServer::stop() { impl_->stop(); }
+
+}  // namespace cohort

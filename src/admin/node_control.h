@@ -1,0 +1,33 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cohort/base/clock.h"
+#include "cohort/chain/chain_engine.h"
+#include "cohort/store/task_store.h"
+#include "cohort/task/executor.h"
+
+namespace cohort {
+
+/// Where a node is in its life.
+enum class NodeState : std::uint8_t { kStarting, kRunning, kDraining, kStopped };
+
+/// What the routes may know of a node and do with it. All of it outlives the routes.
+struct NodeControl {
+  ChainEngine& engine;
+  TaskStore& store;
+  Executor& executor;
+  const std::atomic<NodeState>& state;
+
+  std::string name = {};
+  std::string store_kind = {};
+  std::string store_folder = {};
+  std::vector<std::string> plugins = {};
+  std::uint32_t concurrency = 0;  ///< Tasks at a time, of all groups.
+  std::uint32_t max_event_streams = 64;
+};
+
+}  // namespace cohort

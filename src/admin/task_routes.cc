@@ -1,0 +1,169 @@
+#include <utility>
+
+#include "admin/admin_routes.h"
+#include "admin/answers.h"
+#include "admin/explain_task.h"
+#include "admin/json_body.h"
+#include "cohort/chain/task_json.h"
+
+namespace cohort {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kMostAtOnce = 1000;
+constexpr std::size_t kLongestReason = 1000;
+
+json submitted_json(const Submitted& submitted) {
+  return {{"id", submitted.task_id}, {"state", to_string(submitted.state)}, {"existed", submitted.existed}};
+}
+
+json error_json(const Error& error) { return {{"error", json::parse(Problem::of(error).to_json())}}; }
+
+void submit_one(NodeControl& control, const json& body, Respond respond) {
+  Result<NewTask> task = task_from_json(body);
+  if (!task) return respond(ServerResponse::of(task.error()));
+  control.engine.submit(*std::move(task))
+      .on_done([respond = std::move(respond)](const TaskResult<Submitted>& result) mutable {
+        if (!result.ok()) return respond(ServerResponse::of(error_of(result)));
+        respond(json_response(submitted_json(*result.value), result.value->existed ? 200 : 201));
+      });
+}
+
+// Each for itself: one that is wrong leaves the others alone.
+void submit_many(NodeControl& control, const json& tasks, Respond respond) {
+  if (!tasks.is_array() || tasks.size() > kMostAtOnce) {
+    const std::string what = "'tasks' must be a list of at most " + std::to_string(kMostAtOnce) + " tasks";
+    return respond(ServerResponse::of(Error{ErrorCode::kInvalid, what}));
+  }
+  std::vector<json> results(tasks.size());
+  std::vector<NewTask> good;
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    Result<NewTask> task = task_from_json(tasks[i]);
+    if (task) {
+      good.push_back(*std::move(task));
+      places.push_back(i);
+    } else {
+      results[i] = error_json(task.error());
+    }
+  }
+  using All = std::vector<Result<Submitted>>;
+  control.engine.submit_all(std::move(good))
+      .on_done([respond = std::move(respond), results = std::move(results),
+                places = std::move(places)](const TaskResult<All>& answers) mutable {
+        if (!answers.ok()) return respond(ServerResponse::of(error_of(answers)));
+        for (std::size_t i = 0; i < places.size(); ++i) {
+          const Result<Submitted>& each = (*answers.value)[i];
+          results[places[i]] = each ? submitted_json(*each) : error_json(each.error());
+        }
+        respond(json_response({{"results", results}}));
+      });
+}
+
+void submit(NodeControl& control, const ServerRequest& request, Respond respond) {
+  if (control.state.load() != NodeState::kRunning) {
+    return respond(ServerResponse::of(Error{ErrorCode::kUnavailable, "this node is stopping and takes no tasks"}));
+  }
+  Result<json> body = parse_body(request.body);
+  if (!body) return respond(ServerResponse::of(body.error()));
+  const auto tasks = body->find("tasks");
+  if (tasks == body->end()) return submit_one(control, *body, std::move(respond));
+  if (body->size() != 1) {
+    return respond(ServerResponse::of(Error{ErrorCode::kInvalid, "beside 'tasks' there may be nothing else"}));
+  }
+  submit_many(control, *tasks, std::move(respond));
+}
+
+Result<TaskFilter> filter_of(const ServerRequest& request) {
+  TaskFilter filter{.group = query(request, "group"), .tag = query(request, "tag")};
+  if (const std::string state = query(request, "state"); !state.empty()) {
+    filter.state = chain_state_of(state);
+    if (!filter.state) return Error{ErrorCode::kInvalid, "there is no state '" + state + "'"};
+  }
+  const auto limit = query_number(request, "limit", 100, 1, 1000);
+  if (!limit) return limit.error();
+  const auto cursor = query_number(request, "cursor", 0, 1, std::uint64_t{1} << 62U);
+  if (!cursor) return cursor.error();
+  filter.limit = static_cast<std::uint32_t>(*limit);
+  filter.before = *cursor;
+  return filter;
+}
+
+void list(NodeControl& control, const ServerRequest& request, Respond respond) {
+  Result<TaskFilter> filter = filter_of(request);
+  if (!filter) return respond(ServerResponse::of(filter.error()));
+  const std::size_t limit = filter->limit;
+  control.store.list(*std::move(filter),
+                     [limit, respond = std::move(respond)](Result<std::vector<ChainTask>> tasks) mutable {
+                       if (!tasks) return respond(ServerResponse::of(tasks.error()));
+                       json list = json::array();
+                       for (const ChainTask& each : *tasks) {
+                         json task = to_json(each);
+                         task.erase("payload");
+                         task.erase("context");
+                         list.push_back(std::move(task));
+                       }
+                       json page = {{"tasks", std::move(list)}};
+                       if (tasks->size() == limit) page["cursor"] = std::to_string(tasks->back().sequence);
+                       respond(json_response(page));
+                     });
+}
+
+void get(NodeControl& control, const ServerRequest& request, Respond respond) {
+  control.store.get(request.arguments[0], [respond = std::move(respond)](Result<ChainTask> task) mutable {
+    respond(task ? json_response(to_json(*task)) : ServerResponse::of(task.error()));
+  });
+}
+
+void cancel(NodeControl& control, const ServerRequest& request, Respond respond) {
+  Result<json> body = parse_body(request.body);
+  if (!body) return respond(ServerResponse::of(body.error()));
+  JsonBody members(*body);
+  const std::string reason = members.text("reason", kLongestReason).value_or("asked for over HTTP");
+  if (const auto error = members.error()) return respond(ServerResponse::of(*error));
+  control.engine.cancel(request.arguments[0], reason)
+      .on_done([respond = std::move(respond)](const TaskResult<Written>& written) mutable {
+        if (!written.ok()) return respond(ServerResponse::of(error_of(written)));
+        respond(json_response(
+            {{"state", to_string(written.value->state)}, {"cancel_requested", written.value->cancel_requested}}));
+      });
+}
+
+void explain(NodeControl& control, const ServerRequest& request, Respond respond) {
+  control.store.get(request.arguments[0], [&control, respond = std::move(respond)](Result<ChainTask> task) mutable {
+    if (!task) return respond(ServerResponse::of(task.error()));
+    control.store.paused_groups([&control, task = *std::move(task),
+                                 respond = std::move(respond)](const Result<std::vector<std::string>>& paused) mutable {
+      const bool is_paused = paused && std::ranges::find(*paused, task.request.group) != paused->end();
+      respond(json_response(explain_task(task, control, is_paused, system_wall_clock().now())));
+    });
+  });
+}
+
+}  // namespace
+
+void replay_task(NodeControl& control, const ServerRequest& request, Respond respond) {
+  Result<json> body = parse_body(request.body);
+  if (!body) return respond(ServerResponse::of(body.error()));
+  JsonBody members(*body);
+  ReplayRequest replay{.task_id = request.arguments[0]};
+  replay.from_step = members.count("from_step", 0, static_cast<std::uint32_t>(NewTask::kMaxCallbacks));
+  replay.deadline = members.duration("deadline").value_or(replay.deadline);
+  if (const auto error = members.error()) return respond(ServerResponse::of(*error));
+  control.engine.replay(std::move(replay))
+      .on_done([respond = std::move(respond)](const TaskResult<ChainTask>& task) mutable {
+        respond(task.ok() ? json_response(to_json(*task.value)) : ServerResponse::of(error_of(task)));
+      });
+}
+
+void add_task_routes(NodeControl& control, RouteHandlers& handlers) {
+  add_route(control, handlers, "submit_tasks", submit);
+  add_route(control, handlers, "list_tasks", list);
+  add_route(control, handlers, "get_task", get);
+  add_route(control, handlers, "cancel_task", cancel);
+  add_route(control, handlers, "retry_task", replay_task);
+  add_route(control, handlers, "explain_task", explain);
+}
+
+}  // namespace cohort

@@ -1,0 +1,164 @@
+#include "api/routes.h"
+
+#include <utility>
+
+namespace cohort {
+namespace {
+
+const std::vector<QueryParameter> kPage = {{"limit", "How many at most: 1 to 1000, 100 if not given."},
+                                           {"cursor", "Go on where the page before ended."}};
+
+std::vector<QueryParameter> filtered(std::vector<QueryParameter> filters) {
+  filters.insert(filters.end(), kPage.begin(), kPage.end());
+  return filters;
+}
+
+std::vector<ApiRoute> make_routes() {
+  return {
+      {"submit_tasks",
+       "POST",
+       "/v1/tasks",
+       "Submits one task, or many as {\"tasks\": [...]}. Durable when it answers.",
+       {},
+       "NewTasks",
+       "Submitted",
+       201},
+      {"list_tasks",
+       "GET",
+       "/v1/tasks",
+       "Tasks, the newest first, without payloads and contexts.",
+       filtered({{"group", "Only of this group."}, {"state", "Only in this state."}, {"tag", "Only with this tag."}}),
+       {},
+       "TaskPage"},
+      {"get_task", "GET", "/v1/tasks/{id}", "One task, whole.", {}, {}, "Task"},
+      {"cancel_task",
+       "POST",
+       "/v1/tasks/{id}/cancel",
+       "Waiting: cancelled at once. Running: its step is asked to stop.",
+       {},
+       "Reason",
+       "Cancelled"},
+      {"retry_task",
+       "POST",
+       "/v1/tasks/{id}/retry",
+       "An ended task once more, from the step it stopped at or an earlier one.",
+       {},
+       "Replay",
+       "Task"},
+      {"explain_task",
+       "GET",
+       "/v1/tasks/{id}/explain",
+       "Why a task is where it is, in sentences.",
+       {},
+       {},
+       "Explanation"},
+      {"list_dead_letters",
+       "GET",
+       "/v1/dead-letters",
+       "What is kept of tasks that ended badly.",
+       filtered({{"group", "Only of this group."},
+                 {"state", "Only failed, expired or poison ones."},
+                 {"plugin", "Only those that failed in a step of this plugin."}}),
+       {},
+       "DeadLetterPage"},
+      {"get_dead_letter", "GET", "/v1/dead-letters/{task}", "One dead letter.", {}, {}, "DeadLetter"},
+      {"replay_dead_letters",
+       "POST",
+       "/v1/dead-letters/replay",
+       "Replays all that match, or with dry_run only says which.",
+       {},
+       "ReplayFilter",
+       "Replayed"},
+      {"replay_dead_letter",
+       "POST",
+       "/v1/dead-letters/{task}/replay",
+       "Replays its task, from the step that failed or an earlier one.",
+       {},
+       "Replay",
+       "Task"},
+      {"discard_dead_letter", "DELETE", "/v1/dead-letters/{task}", "Throws a dead letter away.", {}, {}, {}, 204},
+      {"list_groups",
+       "GET",
+       "/v1/groups",
+       "Groups that have something open, are paused or are in use.",
+       {},
+       {},
+       "GroupList"},
+      {"get_group", "GET", "/v1/groups/{group}", "One group.", {}, {}, "Group"},
+      {"pause_group",
+       "POST",
+       "/v1/groups/{group}/pause",
+       "Starts nothing more of it. What runs goes on; deadlines wait.",
+       {},
+       "Reason",
+       "Group"},
+      {"resume_group", "POST", "/v1/groups/{group}/resume", "Ends a pause.", {}, {}, "Group"},
+      {"resize_group",
+       "POST",
+       "/v1/groups/{group}/resize",
+       "Changes limits of it, for this node and later ones.",
+       {},
+       "Resize",
+       "Group"},
+      {"stream_events",
+       "GET",
+       "/v1/events",
+       "What happens to tasks, as server-sent events. A reader that comes back with Last-Event-ID misses nothing that "
+       "is still kept, and is told of a gap otherwise; one that is too slow is dropped.",
+       {{"after", "Begin after this sequence; 0: with the oldest that is kept. Not given: with what is new."},
+        {"group", "Only of this group."},
+        {"task", "Only of this task."}},
+       {},
+       "EventStream"},
+      {"get_node", "GET", "/v1/node", "What this node is and does.", {}, {}, "Node"},
+      {"get_openapi", "GET", "/v1/openapi.json", "This description.", {}, {}, "OpenApi"},
+      {"healthz", "GET", "/healthz", "Whether it lives.", {}, {}, "Health"},
+      {"readyz",
+       "GET",
+       "/readyz",
+       "Whether it takes work: 503 while it starts, drains or cannot write.",
+       {},
+       {},
+       "Health"},
+  };
+}
+
+// What stands for the placeholders, or nothing if the path is another.
+bool matches(std::string_view path, const std::vector<std::string>& segments, std::vector<std::string>& arguments) {
+  arguments.clear();
+  for (const std::string& segment : segments) {
+    if (path.empty()) return false;
+    path.remove_prefix(1);
+    const std::string_view part = path.substr(0, path.find('/'));
+    path.remove_prefix(part.size());
+    if (part.starts_with('{')) {
+      if (segment.empty()) return false;
+      arguments.push_back(segment);
+    } else if (part != segment) {
+      return false;
+    }
+  }
+  return path.empty();
+}
+
+}  // namespace
+
+std::span<const ApiRoute> api_routes() {
+  static const std::vector<ApiRoute> routes = make_routes();
+  return routes;
+}
+
+MatchedRoute match_route(std::string_view method, const Target& target) {
+  MatchedRoute matched;
+  std::vector<std::string> arguments;
+  for (const ApiRoute& route : api_routes()) {
+    if (!matches(route.path, target.segments, arguments)) continue;
+    matched.allowed.push_back(route.method);
+    if (matched.route != nullptr || route.method != method) continue;
+    matched.route = &route;
+    matched.arguments = std::move(arguments);
+  }
+  return matched;
+}
+
+}  // namespace cohort

@@ -1,0 +1,45 @@
+#include "cli/paging.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "cli/fields.h"
+
+namespace cohort {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr std::size_t kMaxPage = 1000;
+
+}  // namespace
+
+json Listing::to_json(const std::string& key) const {
+  json out = {{key, items}};
+  if (!cursor.empty()) out["cursor"] = cursor;
+  return out;
+}
+
+Result<Listing> list_pages(ApiClient& client, const std::string& path, const Query& query, const std::string& key,
+                           std::size_t limit) {
+  Listing listing;
+  limit = std::min(limit, kMaxListed);
+  while (listing.items.size() < limit) {
+    Query page_query = query;
+    page_query.emplace_back("limit", std::to_string(std::min(kMaxPage, limit - listing.items.size())));
+    page_query.emplace_back("cursor", listing.cursor);
+    const Result<json> page = client.get(path, page_query);
+    if (!page) return page.error();
+    const json& items = list(*page, key.c_str());
+    for (const json& each : items) listing.items.push_back(each);
+    const std::string cursor = raw_text(*page, "cursor");
+    // A page that is empty or leads to itself would lead nowhere for ever.
+    const bool leads_on = !items.empty() && cursor != listing.cursor;
+    listing.cursor = leads_on ? cursor : "";
+    if (listing.cursor.empty()) break;
+  }
+  return listing;
+}
+
+}  // namespace cohort

@@ -1,0 +1,114 @@
+#include <memory>
+#include <ostream>
+
+#include "cli/command_context.h"
+#include "cli/fields.h"
+#include "cli/task_view.h"
+
+namespace cohort {
+
+using nlohmann::json;
+
+namespace {
+
+struct CallOptions {
+  std::vector<std::string> ids{};
+  std::string reason{};
+  std::uint32_t from_step = 0;  ///< From 1; 0: not said.
+  std::string deadline{};
+};
+
+std::string path_of(const std::string& id) { return "/v1/tasks/" + percent_encoded(id); }
+
+void add_ids(CLI::App* command, CallOptions& options) {
+  command->add_option("ids", options.ids, "The tasks")->type_name("ID")->required();
+}
+
+void add_show(CLI::App& app, const SharedContext& context) {
+  const auto id = std::make_shared<std::string>();
+  CLI::App* command = add_command(app, "task", "Show all of a task", "cohort task 01JD6Q2V");
+  command->group("Tasks");
+  command->add_option("id", *id, "The task")->type_name("ID")->required();
+  run_when_chosen(command, context, [id](const CommandContext& shared, ApiClient& client) -> Result<int> {
+    const Result<json> task = client.get(path_of(*id));
+    if (!task) return task.error();
+    if (shared.json) {
+      shared.print_json(*task);
+    } else {
+      shared.terminal.out << task_text(*task, shared.terminal.wall_clock->now(), shared.line_width(), shared.style());
+    }
+    return kExitDone;
+  });
+}
+
+void add_cancel(CLI::App& app, const SharedContext& context) {
+  const auto options = std::make_shared<CallOptions>();
+  CLI::App* command = add_command(app, "cancel", "Cancel tasks", "cohort cancel 01JD6Q2V --reason 'wrong file'");
+  command->group("Tasks");
+  add_ids(command, *options);
+  command->add_option("--reason", options->reason, "Why; it is kept with the task")->type_name("TEXT");
+  run_when_chosen(command, context, [options](const CommandContext& shared, ApiClient& client) -> Result<int> {
+    json body = json::object();
+    if (!options->reason.empty()) body["reason"] = options->reason;
+    const auto call = [&](const std::string& id) { return client.post(path_of(id) + "/cancel", body); };
+    return call_for_each(shared, options->ids, call, [&](const std::string& id, const json& answer) {
+      const bool is_asked = truth(answer, "cancel_requested") && shown(answer, "state") != "cancelled";
+      shared.terminal.out << safe_text(id) << "  " << shown(answer, "state")
+                          << (is_asked ? "  (it was asked to stop)" : "") << "\n";
+    });
+  });
+}
+
+void add_retry(CLI::App& app, const SharedContext& context) {
+  const auto options = std::make_shared<CallOptions>();
+  CLI::App* command =
+      add_command(app, "retry", "Run tasks again that have failed", "cohort retry 01JD6Q2V --from-step 1");
+  command->group("Tasks");
+  add_ids(command, *options);
+  command
+      ->add_option("--from-step", options->from_step,
+                   "The step to begin with, counted from 1; else the one that failed")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1'000'000).description(""));
+  command->add_option("--deadline", options->deadline, "How long it may take from now")
+      ->check(duration_validator())
+      ->type_name("DURATION");
+  run_when_chosen(command, context, [options](const CommandContext& shared, ApiClient& client) -> Result<int> {
+    const json body = restart_body(options->from_step, options->deadline);
+    const auto call = [&](const std::string& id) { return client.post(path_of(id) + "/retry", body); };
+    return call_for_each(shared, options->ids, call, [&](const std::string& id, const json& task) {
+      shared.terminal.out << safe_text(id) << "  " << shown(task, "state") << "  step " << step_text(task) << "\n";
+    });
+  });
+}
+
+void add_explain(CLI::App& app, const SharedContext& context) {
+  const auto id = std::make_shared<std::string>();
+  CLI::App* command = add_command(app, "explain", "Say why a task is where it is", "cohort explain 01JD6Q2V");
+  command->group("Tasks");
+  command->add_option("id", *id, "The task")->type_name("ID")->required();
+  run_when_chosen(command, context, [id](const CommandContext& shared, ApiClient& client) -> Result<int> {
+    const Result<json> answer = client.get(path_of(*id) + "/explain");
+    if (!answer) return answer.error();
+    if (shared.json) {
+      shared.print_json(*answer);
+      return kExitDone;
+    }
+    shared.terminal.out << safe_text(raw_text(*answer, "text"), Lines::kKeep) << "\n";
+    for (const json& reason : list(*answer, "reasons")) {
+      if (reason.is_string()) shared.terminal.out << "  - " << safe_text(reason.get_ref<const std::string&>()) << "\n";
+    }
+    return kExitDone;
+  });
+}
+
+}  // namespace
+
+void add_task_calls(CLI::App& app, const SharedContext& context) {
+  add_show(app, context);
+  add_cancel(app, context);
+  add_retry(app, context);
+  add_explain(app, context);
+}
+
+}  // namespace cohort

@@ -1,0 +1,140 @@
+#include "cli/task_view.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "cli/fields.h"
+#include "cli/progress.h"
+
+namespace cohort {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr int kLabelWidth = 11;
+
+std::string indented(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    out += "  " + std::string(text.substr(0, end)) + "\n";
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return out;
+}
+
+std::string labelled(std::string_view label, const std::string& text) {
+  if (text.empty()) return "";
+  return pad_right(std::string(label), kLabelWidth) + text + "\n";
+}
+
+/// "2026-11-16T05:00:00Z (5m ago)"
+std::string moment(const json& task, const char* key, WallTime now) {
+  const std::string text = shown(task, key);
+  if (text.empty()) return "";
+  const std::string age = age_text(text, now);
+  if (age == "-") return text;
+  return text + (age.starts_with("in ") ? " (" + age + ")" : " (" + age + " ago)");
+}
+
+std::string tags_text(const json& task) {
+  std::string out;
+  for (const json& tag : list(task, "tags")) {
+    if (tag.is_string()) out += (out.empty() ? "" : ", ") + safe_text(tag.get_ref<const std::string&>());
+  }
+  return out;
+}
+
+std::string header_text(const json& task, WallTime now, const Style& style) {
+  std::string state = style.paint(colour_of(raw_text(task, "state")), shown(task, "state"));
+  if (truth(task, "cancel_requested")) state += ", cancel requested";
+  const std::string priority = shown(task, "priority");
+  return labelled("Task", style.paint(Colour::kBold, shown(task, "id"))) + labelled("State", state) +
+         labelled("Group", shown(task, "group")) + labelled("Session", shown(task, "session")) +
+         labelled("File", shown(task, "file")) + labelled("Priority", priority == "normal" ? "" : priority) +
+         labelled("Tags", tags_text(task)) + labelled("Key", shown(task, "idempotency_key")) +
+         labelled("Node", shown(task, "owner")) + labelled("Created", moment(task, "created_at", now)) +
+         labelled("Started", moment(task, "started_at", now)) + labelled("Ended", moment(task, "ended_at", now)) +
+         labelled("Due", moment(task, "due_at", now)) +
+         (is_final(task) ? "" : labelled("Deadline", moment(task, "deadline_at", now)));
+}
+
+std::string section(std::string_view title, const std::string& text, const Style& style) {
+  return text.empty() ? "" : "\n" + style.paint(Colour::kBold, title) + "\n" + text;
+}
+
+}  // namespace
+
+bool is_final(const json& task) {
+  constexpr std::array<std::string_view, 5> kFinal = {"completed", "failed", "cancelled", "expired", "poison"};
+  return std::ranges::find(kFinal, raw_text(task, "state")) != kFinal.end();
+}
+
+std::string step_text(const json& task) {
+  const json& steps = list(task, "callbacks");
+  if (steps.empty()) return "-";
+  const std::size_t step = whole(task, "step");
+  const std::string of = "/" + std::to_string(steps.size());
+  if (step >= steps.size()) return std::to_string(steps.size()) + of;
+  return std::to_string(step + 1) + of + " " + shown(steps[step], "plugin");
+}
+
+Table task_table(const json& tasks, WallTime now) {
+  Table table({{.title = "TASK", .shortens = true, .min_width = 12},
+               {.title = "GROUP", .shortens = true, .min_width = 8},
+               {.title = "STATE", .min_width = 10},
+               {.title = "STEP", .shortens = true, .min_width = 8},
+               {.title = "TRY", .is_number = true, .min_width = 3},
+               {.title = "AGE", .is_number = true, .min_width = 4},
+               {.title = "ERROR", .shortens = true, .min_width = 8}});
+  for (const json& task : tasks) {
+    const std::string state = shown(task, "state");
+    table.add_row({{shown(task, "id")},
+                   {shown(task, "group")},
+                   {state, colour_of(state)},
+                   {step_text(task)},
+                   {shown(task, "attempt")},
+                   {age_text(raw_text(task, "created_at"), now)},
+                   {shown(task, "error")}});
+  }
+  return table;
+}
+
+json restart_body(std::uint32_t from_step, const std::string& deadline) {
+  json body = json::object();
+  if (from_step > 0) body["from_step"] = from_step - 1;
+  if (!deadline.empty()) body["deadline"] = deadline;
+  return body;
+}
+
+std::string log_text(const json& task, std::size_t last_lines) {
+  const json& log = list(task, "log");
+  const std::size_t skipped = last_lines == 0 || log.size() <= last_lines ? 0 : log.size() - last_lines;
+  std::string out = skipped == 0 ? "" : "  \xE2\x80\xA6 " + counted(skipped, "line") + " before\n";
+  for (std::size_t i = skipped; i < log.size(); ++i) {
+    if (log[i].is_string()) out += "  " + safe_text(log[i].get_ref<const std::string&>()) + "\n";
+  }
+  return out;
+}
+
+std::string outputs_text(const json& task) {
+  const json& context = member(task, "context");
+  if (context.is_null() || (context.is_structured() && context.empty())) return "";
+  return indented(json_text(context, true));
+}
+
+std::string task_text(const json& task, WallTime now, int width, const Style& style) {
+  std::string steps;
+  for (const std::string& line : progress_lines(task, width, style)) steps += line + "\n";
+  const std::string error = raw_text(task, "error");
+  const json& payload = member(task, "payload");
+  const bool has_payload = !payload.is_null() && !(payload.is_structured() && payload.empty());
+  return header_text(task, now, style) + section("Steps", steps, style) +
+         section("Error", indented(safe_text(error, Lines::kKeep)), style) +
+         section("Payload", has_payload ? indented(json_text(payload, true)) : "", style) +
+         section("Outputs", outputs_text(task), style) + section("Log", log_text(task, 0), style);
+}
+
+}  // namespace cohort

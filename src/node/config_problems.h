@@ -1,0 +1,43 @@
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cohort::internal {
+
+/// A place in a text; both count from 1, columns in bytes.
+struct TextPlace {
+  int line = 1;
+  int column = 1;
+  friend auto operator<=>(const TextPlace&, const TextPlace&) = default;
+};
+
+/// The problems of one text: the first of them by place, and how many more there are.
+///
+/// Thread-safety: thread-compatible.
+class ConfigProblems {
+ public:
+  static constexpr std::size_t kMaxShown = 50;
+
+  void add(TextPlace place, std::string text);
+  [[nodiscard]] std::size_t count() const { return count_; }
+  /// "name:line:column: text", a line each.
+  [[nodiscard]] std::string to_string(std::string_view name) const;
+
+ private:
+  std::multimap<TextPlace, std::string> first_;
+  std::size_t count_ = 0;
+};
+
+/// What a file says, fit to be in a message of one line: not too long, without control characters.
+[[nodiscard]] std::string clipped(std::string_view text);
+/// The same in quotes.
+[[nodiscard]] std::string in_quotes(std::string_view text);
+/// The word of `known` that `word` was probably meant to be, or "".
+[[nodiscard]] std::string nearest_word(std::string_view word, const std::vector<std::string_view>& known);
+
+}  // namespace cohort::internal

@@ -1,0 +1,177 @@
+#include "cohort/node/node.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "admin/admin_routes.h"
+#include "admin/http_server.h"
+#include "cohort/base/log.h"
+#include "cohort/group/group_executor.h"
+#include "cohort/plugin/exec_plugin.h"
+#include "cohort/plugin/file_source.h"
+#include "cohort/plugin/http_plugin.h"
+#include "cohort/plugin/sha256_plugin.h"
+
+namespace cohort {
+namespace {
+
+constexpr std::uint32_t kDefaultConcurrency = 4;
+
+// The longest pattern that a name begins with.
+GroupLimits limits_of(const std::map<std::string, GroupLimits>& patterns, std::string_view name) {
+  GroupLimits found;
+  std::size_t longest = 0;
+  for (const auto& [pattern, limits] : patterns) {
+    const std::string_view begin = std::string_view(pattern).substr(0, pattern.size() - 1);
+    if (pattern.size() > longest && name.starts_with(begin)) {
+      found = limits;
+      longest = pattern.size();
+    }
+  }
+  return found;
+}
+
+GroupExecutorOptions executor_options(const NodeConfig& config) {
+  GroupLimits defaults = config.group_defaults;
+  if (!defaults.max_concurrency) defaults.max_concurrency = kDefaultConcurrency;
+  GroupExecutorOptions options{.defaults = defaults, .global_max_in_flight = config.chains.concurrency};
+  std::map<std::string, GroupLimits> patterns;
+  for (const auto& [name, limits] : config.groups) {
+    if (name.ends_with('*')) {
+      patterns.emplace(name, limits);
+    } else {
+      options.groups.emplace(name, limits);
+    }
+  }
+  options.resolver = [patterns = std::move(patterns)](std::string_view name) { return limits_of(patterns, name); };
+  return options;
+}
+
+Result<void> add_built_in(const NodeConfig& config, PluginRegistry& plugins) {
+  auto exec = make_exec_plugin(config.exec);
+  if (!exec) return exec.error();
+  auto http = make_http_plugin(config.http);
+  if (!http) return http.error();
+  if (auto added = plugins.add("exec", *exec); !added) return added.error();
+  if (auto added = plugins.add("http", *http); !added) return added.error();
+  return plugins.add("sha256", make_sha256_plugin());
+}
+
+}  // namespace
+
+class Node::Impl {
+ public:
+  Impl(NodeConfig config, PluginRegistry plugins) : config_(std::move(config)), plugins_(std::move(plugins)) {}
+  ~Impl() { drain(Duration::zero()); }
+
+  Result<void> start() {
+    if (auto added = add_built_in(config_, plugins_); !added) return added;
+    if (auto opened = open_store(); !opened) return opened;
+    if (auto started = start_chains(); !started) return started;
+    return start_server();
+  }
+
+  void drain(Duration grace) {
+    MutexLock lock(ending_);
+    if (state_.load() == NodeState::kStopped) return;
+    state_ = NodeState::kDraining;
+    if (engine_) static_cast<void>(engine_->drain(grace).await());
+    if (routes_) routes_->close();
+    if (server_) server_->stop();
+    state_ = NodeState::kStopped;
+  }
+
+  [[nodiscard]] ChainEngine& engine() { return *engine_; }
+  [[nodiscard]] TaskStore& store() { return *store_; }
+  [[nodiscard]] Executor& executor() { return *executor_; }
+  [[nodiscard]] std::uint16_t port() const { return server_->port(); }
+  [[nodiscard]] std::string address() const {
+    const bool six = config_.admin.address.find(':') != std::string::npos;
+    return "http://" + (six ? "[" + config_.admin.address + "]" : config_.admin.address) + ":" + std::to_string(port());
+  }
+
+ private:
+  Result<void> open_store() {
+    config_.store.who = "node '" + config_.name + "' (process " + std::to_string(getpid()) + ")";
+    auto store = SqliteStore::open(config_.store);
+    if (!store) return store.error();
+    store_ = *std::move(store);
+    return {};
+  }
+
+  Result<void> start_chains() {
+    auto fetch = make_file_source(config_.files);
+    if (!fetch) return fetch.error();
+    ChainOptions options = config_.chains;
+    options.node = config_.name;
+    options.fetch = *std::move(fetch);
+    if (options.work_folder.empty()) options.work_folder = config_.store.folder / "work";
+    executor_ = std::make_unique<GroupExecutor>(executor_options(config_));
+    engine_ = std::make_unique<ChainEngine>(*store_, *executor_, plugins_, std::move(options));
+    const TaskResult<void> started = engine_->start().await();
+    if (!started.ok()) return *started.error;
+    state_ = NodeState::kRunning;
+    return {};
+  }
+
+  Result<void> start_server() {
+    const AdminConfig& admin = config_.admin;
+    control_ = std::make_unique<NodeControl>(NodeControl{.engine = *engine_,
+                                                         .store = *store_,
+                                                         .executor = *executor_,
+                                                         .state = state_,
+                                                         .name = config_.name,
+                                                         .store_kind = "sqlite",
+                                                         .store_folder = config_.store.folder.string(),
+                                                         .plugins = plugins_.names(),
+                                                         .concurrency = config_.chains.concurrency,
+                                                         .max_event_streams = admin.max_event_streams});
+    routes_ = std::make_unique<AdminRoutes>(*control_);
+    auto server = HttpServer::start(
+        {.address = admin.address,
+         .port = admin.port,
+         .threads = admin.threads,
+         .max_connections = admin.max_connections,
+         .max_body = admin.max_body,
+         .max_header = admin.max_header,
+         .request_timeout = admin.request_timeout,
+         .idle_timeout = admin.idle_timeout,
+         .write_timeout = admin.write_timeout},
+        [this](ServerRequest request, Respond respond) { routes_->handle(std::move(request), std::move(respond)); });
+    if (!server) return server.error();
+    server_ = *std::move(server);
+    return {};
+  }
+
+  // In the order in which they are made; each uses those before it.
+  NodeConfig config_;
+  PluginRegistry plugins_;
+  std::atomic<NodeState> state_{NodeState::kStarting};
+  Mutex ending_;  // Held while it ends.
+  std::unique_ptr<SqliteStore> store_;
+  std::unique_ptr<GroupExecutor> executor_;
+  std::unique_ptr<ChainEngine> engine_;
+  std::unique_ptr<NodeControl> control_;
+  std::unique_ptr<AdminRoutes> routes_;
+  std::unique_ptr<HttpServer> server_;
+};
+
+Node::Node(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Node::~Node() = default;
+
+Result<std::unique_ptr<Node>> Node::start(NodeConfig config, PluginRegistry plugins) {
+  auto impl = std::make_unique<Impl>(std::move(config), std::move(plugins));
+  if (auto started = impl->start(); !started) return started.error();
+  return std::unique_ptr<Node>(new Node(std::move(impl)));
+}
+
+void Node::drain(Duration grace) { impl_->drain(grace); }
+ChainEngine& Node::chains() { return impl_->engine(); }
+TaskStore& Node::store() { return impl_->store(); }
+Executor& Node::executor() { return impl_->executor(); }
+std::string Node::address() const { return impl_->address(); }
+std::uint16_t Node::port() const { return impl_->port(); }
+
+}  // namespace cohort

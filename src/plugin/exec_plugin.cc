@@ -1,0 +1,274 @@
+#include "cohort/plugin/exec_plugin.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "cohort/base/log.h"
+#include "plugin/child_output.h"
+#include "plugin/child_process.h"
+#include "plugin/child_watch.h"
+#include "plugin/exec_arguments.h"
+#include "plugin/process_keeper.h"
+
+namespace cohort {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kMaxOutput = 64U << 20U;
+constexpr int kTemporaryFailure = 75;  // EX_TEMPFAIL of sysexits.h.
+
+Error invalid(std::string message) { return Error{ErrorCode::kInvalid, std::move(message)}; }
+
+PluginResult result_of(const Error& error) {
+  return error.retryable() ? PluginResult::retry(error.message) : PluginResult::failure(error.message);
+}
+
+// --- What the operator has configured.
+
+Result<void> check_path(const std::filesystem::path& path) {
+  const std::string text = path.string();
+  if (!path.is_absolute()) return invalid("its path '" + text + "' is not absolute");
+  if (text.find('\0') != std::string::npos) return invalid("its path has a NUL byte");
+  std::error_code failed;
+  const std::filesystem::file_status status = std::filesystem::status(path, failed);
+  if (!std::filesystem::exists(status)) return invalid("there is no file '" + text + "'");
+  if (!std::filesystem::is_regular_file(status)) return invalid("'" + text + "' is not a regular file");
+  if (::access(path.c_str(), X_OK) != 0) return invalid("'" + text + "' may not be executed; see chmod");
+  return {};
+}
+
+Result<void> check_environment(const std::map<std::string, std::string>& environment) {
+  for (const auto& [name, value] : environment) {
+    if (name.empty() || name.find('=') != std::string::npos || (name + value).find('\0') != std::string::npos) {
+      return invalid("'" + name + "' cannot be in an environment: a name is not empty and has no '=', none has a NUL");
+    }
+    if (name.starts_with("COHORT_")) return invalid("'" + name + "' is for what the step has; choose another name");
+  }
+  return {};
+}
+
+Result<void> check_program(const ExecProgram& program) {
+  if (Result<void> good = check_path(program.path); !good) return good;
+  if (Result<void> good = check_environment(program.environment); !good) return good;
+  if (program.max_output < 1 || program.max_output > kMaxOutput) {
+    return invalid("its max_output must be from 1 byte to 64 MiB");
+  }
+  if (program.kill_after <= Duration::zero()) return invalid("its kill_after must be more than 0");
+  if (program.cpu_time < Duration::zero()) return invalid("its cpu_time must not be less than 0");
+  return {};
+}
+
+// --- What a program is given.
+
+/// An empty folder that is removed with the object.
+class WorkFolder {
+ public:
+  static Result<WorkFolder> make(const std::filesystem::path& local_file) {
+    std::error_code failed;
+    std::filesystem::path parent = local_file.parent_path();
+    if (parent.empty()) parent = std::filesystem::temp_directory_path(failed);
+    if (!failed) parent = std::filesystem::absolute(parent, failed);
+    std::string name = (parent / "cohort-exec-XXXXXX").string();
+    if (!failed && ::mkdtemp(name.data()) != nullptr) return WorkFolder(name);
+    if (!failed) failed = std::error_code(errno, std::generic_category());
+    return Error{ErrorCode::kUnavailable,
+                 "a folder for the program could not be made in '" + parent.string() + "': " + failed.message()};
+  }
+  WorkFolder(WorkFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+  WorkFolder& operator=(WorkFolder&&) = delete;
+  ~WorkFolder() {
+    if (path_.empty()) return;
+    std::error_code failed;
+    std::filesystem::remove_all(path_, failed);
+    if (failed) COHORT_LOG(kWarning, "plugin", "'" + path_.string() + "' could not be removed: " + failed.message());
+  }
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+
+ private:
+  explicit WorkFolder(std::filesystem::path path) : path_(std::move(path)) {}
+  std::filesystem::path path_;
+};
+
+json describe(const StepContext& context, const std::filesystem::path& file) {
+  return {{"task_id", context.task_id()},
+          {"group", context.group()},
+          {"step", context.step()},
+          {"attempt", context.attempt()},
+          {"token", context.idempotency_token()},
+          {"parameters", context.parameters()},
+          {"payload", context.payload()},
+          {"context", context.context()},
+          {"file", file.empty() ? json(nullptr) : json(file.string())}};
+}
+
+Result<std::vector<std::string>> environment_of(const ExecProgram& program, const StepContext& context,
+                                                const std::filesystem::path& file) {
+  std::map<std::string, std::string> all = program.environment;
+  all.try_emplace("PATH", "/usr/local/bin:/usr/bin:/bin");
+  all.try_emplace("HOME", "/nonexistent");
+  all.try_emplace("LANG", "C.UTF-8");
+  all["COHORT_TASK_ID"] = context.task_id();
+  all["COHORT_GROUP"] = context.group();
+  all["COHORT_TOKEN"] = context.idempotency_token();
+  all["COHORT_ATTEMPT"] = std::to_string(context.attempt());
+  if (!file.empty()) all["COHORT_FILE"] = file.string();
+  std::vector<std::string> lines;
+  for (const auto& [name, value] : all) {
+    if (value.find('\0') != std::string::npos) return invalid("the value of " + name + " has a NUL byte");
+    lines.emplace_back(name).append("=").append(value);
+  }
+  return lines;
+}
+
+std::uint64_t whole_seconds(Duration time) {
+  return static_cast<std::uint64_t>(std::chrono::ceil<std::chrono::seconds>(time).count());
+}
+
+// --- What became of it.
+
+PluginResult not_started(const std::string& name, const std::filesystem::path& path, int error) {
+  const std::string reason =
+      name + " could not be run as '" + path.string() + "': " + std::generic_category().message(error);
+  switch (error) {
+    case EAGAIN:
+    case ENOMEM:
+    case EMFILE:
+    case ENFILE:
+    case EIO:
+    case ETXTBSY: return PluginResult::retry(reason);
+    default: return PluginResult::failure(reason);
+  }
+}
+
+PluginResult exited(const std::string& name, const ChildEnd& end, const std::vector<std::string>& lines) {
+  if (end.status.code == 0) {
+    Result<json> outputs = outputs_of(end.output);
+    if (outputs) return PluginResult::success(*std::move(outputs));
+    return PluginResult::failure(name + ": " + outputs.error().message);
+  }
+  const std::string reason =
+      name + " exited with " + std::to_string(end.status.code) + (lines.empty() ? std::string() : ": " + lines.back());
+  return end.status.code == kTemporaryFailure ? PluginResult::retry(reason) : PluginResult::failure(reason);
+}
+
+PluginResult result_of(const std::string& name, const ExecProgram& program, const ChildEnd& end,
+                       const std::vector<std::string>& lines) {
+  if (end.status.how == ChildStatus::How::kNotStarted) return not_started(name, program.path, end.status.code);
+  if (end.was_stopped) return PluginResult::retry("stopped " + name + " before it had ended");
+  if (end.wrote_too_much) {
+    return PluginResult::failure(name + " put out more than " + std::to_string(program.max_output) +
+                                 " bytes and was killed; raise its max_output or let it write to a file");
+  }
+  switch (end.status.how) {
+    case ChildStatus::How::kExited: return exited(name, end, lines);
+    case ChildStatus::How::kSignalled:
+      return PluginResult::retry(name + " was ended by signal " + std::to_string(end.status.code) + " (" +
+                                 ::strsignal(end.status.code) + ")" +
+                                 (lines.empty() ? std::string() : ": " + lines.back()));
+    default:
+      return PluginResult::retry("how " + name +
+                                 " ended is not known: this process must not ignore SIGCHLD nor wait for all children");
+  }
+}
+
+// --- The plugin.
+
+class ExecPlugin final : public Plugin {
+ public:
+  static Result<std::shared_ptr<Plugin>> make(ExecOptions options) {
+    auto plugin = std::make_shared<ExecPlugin>();
+    for (auto& [name, program] : options.programs) {
+      const std::string what = "the program '" + name + "' cannot be offered: ";
+      if (name.empty()) return invalid(what + "it needs a name");
+      if (const Result<void> good = check_program(program); !good) return invalid(what + good.error().message);
+      Result<ExecArguments> arguments = ExecArguments::parse(program.arguments);
+      if (!arguments) return invalid(what + arguments.error().message);
+      plugin->programs_.emplace(name, Offered{std::move(program), *std::move(arguments)});
+    }
+    Result<std::unique_ptr<ProcessKeeper>> keeper = ProcessKeeper::start();
+    if (!keeper) return keeper.error();
+    plugin->keeper_ = *std::move(keeper);
+    return std::shared_ptr<Plugin>(std::move(plugin));
+  }
+
+  [[nodiscard]] Result<void> check(const json& parameters) const override {
+    const Result<const Offered*> program = find(parameters);
+    if (!program) return program.error();
+    return (*program)->arguments.check_parameters(parameters);
+  }
+
+  PluginResult run(StepContext& context) override {
+    const Result<const Offered*> found = find(context.parameters());
+    if (!found) return result_of(found.error());
+    const std::string name = "program '" + context.parameters()["program"].get<std::string>() + "'";
+    if (context.stop_token().stop_requested()) return PluginResult::retry("stopped before " + name + " had begun");
+    std::filesystem::path file = context.local_file();
+    std::error_code failed;
+    if (!file.empty()) file = std::filesystem::absolute(file, failed);
+    if (failed) return PluginResult::retry("where the task's file is could not be found out: " + failed.message());
+    Result<WorkFolder> folder = WorkFolder::make(file);
+    if (!folder) return result_of(folder.error());
+    const Result<ChildEnd> end = run_in(folder->path(), **found, context, file);
+    if (!end) return result_of(Error{end.error().code, name + ": " + end.error().message});
+    const std::vector<std::string> lines = readable_lines(end->errors, end->errors_are_cut);
+    for (const std::string& line : lines) context.log(line);
+    return result_of(name, (*found)->program, *end, lines);
+  }
+
+ private:
+  struct Offered {
+    ExecProgram program;
+    ExecArguments arguments;
+  };
+
+  Result<const Offered*> find(const json& parameters) const {
+    const auto name = parameters.is_object() ? parameters.find("program") : parameters.end();
+    if (name == parameters.end() || !name->is_string()) {
+      return invalid(R"("exec" needs the name of a program: {"program": "NAME"})");
+    }
+    const auto found = programs_.find(name->get_ref<const std::string&>());
+    if (found != programs_.end()) return &found->second;
+    std::string known;
+    for (const auto& [each, offered] : programs_) known += (known.empty() ? "" : ", ") + each;
+    return invalid("there is no program '" + name->get<std::string>() +
+                   "'; the configuration allows: " + (known.empty() ? "none" : known));
+  }
+
+  Result<ChildEnd> run_in(const std::filesystem::path& folder, const Offered& offered, const StepContext& context,
+                          const std::filesystem::path& file) {
+    json step = describe(context, file);
+    ChildRequest request{.path = offered.program.path, .folder = folder};
+    request.input = step.dump(-1, ' ', false, json::error_handler_t::replace);
+    step["folder"] = folder.string();
+    Result<std::vector<std::string>> arguments = offered.arguments.expand(step);
+    if (!arguments) return arguments.error();
+    Result<std::vector<std::string>> environment = environment_of(offered.program, context, file);
+    if (!environment) return environment.error();
+    request.arguments = *std::move(arguments);
+    request.environment = *std::move(environment);
+    request.max_memory = offered.program.max_memory;
+    request.max_processes = offered.program.max_processes;
+    request.cpu_seconds = whole_seconds(offered.program.cpu_time);
+    Result<ChildProcess> child = ChildProcess::start(request, spawner_, *keeper_);
+    if (!child) return child.error();
+    const WatchOptions options{.max_output = offered.program.max_output, .kill_after = offered.program.kill_after};
+    return watch(*std::move(child), options, context.stop_token());
+  }
+
+  std::map<std::string, Offered, std::less<>> programs_;
+  std::unique_ptr<ProcessKeeper> keeper_;
+  Spawner spawner_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<Plugin>> make_exec_plugin(ExecOptions options) { return ExecPlugin::make(std::move(options)); }
+
+}  // namespace cohort
