@@ -20,7 +20,7 @@ target_compile_options(cohort_warnings INTERFACE
   $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>)
 
 function(cohort_library name)
-  add_library(cohort_${name})
+  add_library(cohort_${name} ${ARGN})
   add_library(cohort::${name} ALIAS cohort_${name})
   set_target_properties(cohort_${name} PROPERTIES
     EXPORT_NAME ${name}
@@ -55,12 +55,20 @@ function(cohort_layer layer)
   set_property(GLOBAL PROPERTY cohort_library_of_${name} ${arg_TO})
 endfunction()
 
+# Tests that spend their time in code of their own (storms, simulations); the others are built quickly under sanitizers.
+set(cohort_busy_tests cohort_group_test cohort_graph_test cohort_provider_test cohort_session_test cohort_testing_test
+  cohort_chain_simulation_test cohort_graph_stress_test)
+set(cohort_layers_without_threads step store broker api node)
+
 # A test program: what it tests, private headers of src/ included. LABEL: one that test presets may leave out.
 function(cohort_test name)
   cmake_parse_arguments(arg "" "LABEL" "" ${ARGN})
   add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(${name} PRIVATE cohort::core cohort_warnings GTest::gtest_main)
+  if(COHORT_SANITIZE AND NOT name IN_LIST cohort_busy_tests)
+    target_compile_options(${name} PRIVATE -O0)
+  endif()
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 600 LABELS "${arg_LABEL}")
 endfunction()
 
@@ -69,6 +77,9 @@ function(cohort_add_layer_tests)
   get_property(layers GLOBAL PROPERTY cohort_layers)
   foreach(layer IN LISTS layers)
     get_property(tests GLOBAL PROPERTY cohort_tests_of_${layer})
+    if(COHORT_THREAD_TESTS_ONLY AND layer IN_LIST cohort_layers_without_threads)
+      continue()
+    endif()
     if(tests)
       cohort_test(cohort_${layer}_test ${tests})
       get_property(library GLOBAL PROPERTY cohort_library_of_${layer})

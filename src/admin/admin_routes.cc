@@ -1,5 +1,6 @@
 #include "admin/admin_routes.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "api/routes.h"
@@ -38,6 +39,10 @@ void AdminRoutes::handle(ServerRequest request, Respond respond) const {
     ServerResponse response = ServerResponse::of(Problem{405, "invalid", "this path takes " + allowed});
     response.headers = {{"Allow", allowed}};
     return respond(std::move(response));
+  }
+  for (const auto& [name, value] : request.target.query) {
+    if (std::ranges::find(matched.route->query, name, &QueryParameter::name) != matched.route->query.end()) continue;
+    return respond(ServerResponse::of(Error{ErrorCode::kInvalid, "this path has no parameter '" + name + "'"}));
   }
   const auto handler = handlers_.find(matched.route->operation);
   if (handler == handlers_.end()) {

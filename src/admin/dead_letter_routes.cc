@@ -106,8 +106,12 @@ void discard(NodeControl& control, const ServerRequest& request, Respond respond
 // Replays one after the other, so that a thousand of them do not fill the store's queue.
 class Replays : public std::enable_shared_from_this<Replays> {
  public:
-  Replays(NodeControl& control, std::vector<DeadLetter> letters, Duration deadline, Respond respond)
-      : control_(control), letters_(std::move(letters)), deadline_(deadline), respond_(std::move(respond)) {}
+  Replays(NodeControl& control, std::vector<DeadLetter> letters, std::string cursor, Duration deadline, Respond respond)
+      : control_(control),
+        letters_(std::move(letters)),
+        cursor_(std::move(cursor)),
+        deadline_(deadline),
+        respond_(std::move(respond)) {}
 
   void go_on() {
     if (next_ == letters_.size()) return tell(false);
@@ -127,16 +131,19 @@ class Replays : public std::enable_shared_from_this<Replays> {
   void tell(bool dry_run) {
     json tasks = json::array();
     for (const DeadLetter& each : letters_) tasks.push_back(each.task_id);
-    respond_(json_response({{"matched", letters_.size()},
-                            {"replayed", replayed_.size()},
-                            {"dry_run", dry_run},
-                            {"tasks", std::move(tasks)},
-                            {"failed", failed_}}));
+    json answer = {{"matched", letters_.size()},
+                   {"replayed", replayed_.size()},
+                   {"dry_run", dry_run},
+                   {"tasks", std::move(tasks)},
+                   {"failed", failed_}};
+    if (!cursor_.empty()) answer["cursor"] = cursor_;  // There is more to look at.
+    respond_(json_response(answer));
   }
 
  private:
   NodeControl& control_;
   const std::vector<DeadLetter> letters_;
+  const std::string cursor_;
   const Duration deadline_;
   Respond respond_;
   std::size_t next_ = 0;
@@ -150,6 +157,7 @@ void replay_filtered(NodeControl& control, const ServerRequest& request, Respond
   JsonBody members(*body);
   LetterFilter filter{.group = members.text("group", 1024).value_or(""),
                       .plugin = members.text("plugin", 256).value_or("")};
+  filter.after = members.text("cursor", NewTask::kMaxIdBytes).value_or("");
   const std::string state_text = members.text("state", 16).value_or("");
   filter.limit = members.count("limit", 1, 1000).value_or(100);
   const Duration deadline = members.duration("deadline").value_or(std::chrono::hours(1));
@@ -160,9 +168,10 @@ void replay_filtered(NodeControl& control, const ServerRequest& request, Respond
   filter.state = *state;
   scan(control, std::move(filter),
        [&control, deadline, dry_run, respond = std::move(respond)](Result<std::vector<DeadLetter>> letters,
-                                                                   const std::string&) mutable {
+                                                                   std::string cursor) mutable {
          if (!letters) return respond(ServerResponse::of(letters.error()));
-         const auto replays = std::make_shared<Replays>(control, *std::move(letters), deadline, std::move(respond));
+         const auto replays =
+             std::make_shared<Replays>(control, *std::move(letters), std::move(cursor), deadline, std::move(respond));
          dry_run ? replays->tell(true) : replays->go_on();
        });
 }

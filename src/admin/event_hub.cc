@@ -19,6 +19,9 @@ std::string text_of(const ChainEvent& event) {
          "\ndata: " + to_json(event).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n\n";
 }
 
+// Where a reader is, so that it can come back there, though nothing was for it.
+std::string id_line(std::uint64_t sequence) { return ": here\nid: " + std::to_string(sequence) + "\n\n"; }
+
 std::string gap(std::uint64_t from, std::uint64_t to) {
   return "event: gap\ndata: {\"from\":" + std::to_string(from) + ",\"to\":" + std::to_string(to) + "}\n\n";
 }
@@ -55,32 +58,35 @@ class EventHub::Stream final : public BodyStream, public std::enable_shared_from
 
   // There is something new; or it is time to say that nothing is.
   void wake(bool ping) {
+    std::uint64_t after = 0;
     {
       MutexLock lock(mutex_);
       if (!waits_) return;
       waits_ = false;
+      after = after_;
     }
-    if (ping) return give(": ping\n\n");
+    if (ping) return give(id_line(after));
     read();
   }
 
  private:
   void read() {
+    const std::uint64_t latest = hub_->latest_.load();  // Before the look: so much there was.
     std::uint64_t after = 0;
     {
       MutexLock lock(mutex_);
       if (closed_) return;
       after = after_;
     }
-    hub_->store_.events(after, kPage, [self = shared_from_this()](Result<std::vector<ChainEvent>> events) {
+    hub_->store_.events(after, kPage, [self = shared_from_this(), latest](Result<std::vector<ChainEvent>> events) {
       if (!events) return self->give(std::nullopt);
-      self->take(*events);
+      self->take(*events, latest);
     });
   }
 
-  void take(const std::vector<ChainEvent>& events) {
+  void take(const std::vector<ChainEvent>& events, std::uint64_t latest) {
     if (skips_) return skip(events);
-    if (events.empty()) return wait();
+    if (events.empty()) return wait(latest);
     std::string text;
     {
       MutexLock lock(mutex_);
@@ -99,26 +105,35 @@ class EventHub::Stream final : public BodyStream, public std::enable_shared_from
 
   // Who wants what is new begins where there is nothing more; then it is greeted.
   void skip(const std::vector<ChainEvent>& events) {
-    if (events.empty()) {
-      skips_ = false;
-      return give(std::exchange(first_, {}));
-    }
+    std::uint64_t after = 0;
     {
       MutexLock lock(mutex_);
-      after_ = events.back().sequence;
+      if (!events.empty()) after_ = events.back().sequence;
+      after = after_;
+    }
+    if (events.empty()) {
+      skips_ = false;
+      return give(std::exchange(first_, {}) + id_line(after));
     }
     hub_->found(events);
     read();
   }
 
   // What came between the look and this is seen here, what comes later wakes it.
-  void wait() {
+  void wait(std::uint64_t latest) {
+    std::string forgotten;
     bool more = false;
     {
       MutexLock lock(mutex_);
-      waits_ = true;
-      more = hub_->latest_.load() > after_;
+      if (latest > after_) {  // They are gone, all of them.
+        forgotten = gap(after_ + 1, latest) + id_line(latest);
+        after_ = latest;
+      } else {
+        waits_ = true;
+        more = hub_->latest_.load() > after_;
+      }
     }
+    if (!forgotten.empty()) return give(std::move(forgotten));
     if (more) wake(false);
   }
 

@@ -29,12 +29,18 @@ json group_json(NodeControl& control, const GroupCounts& counts) {
   return group;
 }
 
-void list(NodeControl& control, const ServerRequest&, Respond respond) {
-  control.store.group_counts([&control, respond = std::move(respond)](Counts counts) mutable {
+void list(NodeControl& control, const ServerRequest& request, Respond respond) {
+  const auto limit = query_number(request, "limit", 100, 1, 1000);
+  if (!limit) return respond(ServerResponse::of(limit.error()));
+  control.store.group_counts([&control, limit = *limit, after = query(request, "cursor"),
+                              respond = std::move(respond)](Counts counts) mutable {
     if (!counts) return respond(ServerResponse::of(counts.error()));
     json groups = json::array();
-    for (const GroupCounts& each : *counts) groups.push_back(group_json(control, each));
-    respond(json_response({{"groups", std::move(groups)}}));
+    auto each = std::ranges::upper_bound(*counts, after, {}, &GroupCounts::group);
+    for (; each != counts->end() && groups.size() < limit; ++each) groups.push_back(group_json(control, *each));
+    json page = {{"groups", std::move(groups)}};
+    if (each != counts->end()) page["cursor"] = (each - 1)->group;
+    respond(json_response(page));
   });
 }
 
@@ -76,6 +82,9 @@ void pause(NodeControl& control, const ServerRequest& request, Respond respond) 
 
 void resume(NodeControl& control, const ServerRequest& request, Respond respond) {
   if (refuses_name(request, respond)) return;
+  Result<json> body = parse_body(request.body);
+  if (!body) return respond(ServerResponse::of(body.error()));
+  if (const auto error = JsonBody(*body).error()) return respond(ServerResponse::of(*error));
   show_after(control, request.arguments[0], control.engine.resume_group(request.arguments[0]), std::move(respond));
 }
 

@@ -5,6 +5,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
@@ -66,11 +67,8 @@ RequestHead head_of(const Parser::value_type& request) {
 
 class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
  public:
-  Impl(HttpServerOptions options, Handler handler)
-      : options_(std::move(options)),
-        handler_(std::move(handler)),
-        io_(static_cast<int>(options_.threads)),
-        acceptor_(asio::make_strand(io_)) {}
+  explicit Impl(HttpServerOptions options)
+      : options_(std::move(options)), io_(static_cast<int>(options_.threads)), acceptor_(asio::make_strand(io_)) {}
 
   Result<void> listen() {
     beast::error_code error;
@@ -81,15 +79,18 @@ class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
     if (!error) acceptor_.set_option(asio::socket_base::reuse_address(true), error);
     if (!error) acceptor_.bind(endpoint, error);
     if (!error) acceptor_.listen(1024, error);
-    if (!error) return {};
+    if (!error) {
+      port_ = acceptor_.local_endpoint().port();
+      return {};
+    }
     const bool taken = error == asio::error::address_in_use;
     return Error{taken ? ErrorCode::kConflict : ErrorCode::kInvalid,
                  "cannot listen on " + options_.address + ":" + std::to_string(options_.port) + ": " + error.message() +
                      (taken ? "; another program is there, choose another port (0: any)" : "")};
   }
 
-  void run() {
-    port_ = acceptor_.local_endpoint().port();
+  void serve(Handler handler) {
+    handler_ = std::move(handler);
     asio::co_spawn(acceptor_.get_executor(), accept(), asio::detached);
     for (std::uint32_t i = 0; i < options_.threads; ++i) {
       threads_.emplace_back([this] { io_.run(); });
@@ -102,11 +103,14 @@ class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
       if (std::exchange(stopped_, true)) return;
       for (const auto& [id, stream] : streams_) stream->close();
     }
-    asio::post(acceptor_.get_executor(), [self = shared_from_this()] {
+    stopping_ = true;
+    asio::post(acceptor_.get_executor(), [this] {
       beast::error_code ignored;
-      self->acceptor_.close(ignored);
+      acceptor_.close(ignored);
     });
-    // Handlers use what is destroyed after this, and always answer; what they said has a second to go out.
+    // Handlers use what is destroyed after this, and always answer. None is asked any more: whoever counts himself in
+    // looks at the flag after that, and this looks at the count after it has set the flag. What they said has a second
+    // to go out.
     while (handling_.load() != 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     for (int i = 0; i < 1000 && answering_.load() != 0; ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -141,7 +145,8 @@ class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
       tcp::socket socket = co_await acceptor_.async_accept(asio::make_strand(io_), catching(error));
       if (error == asio::error::operation_aborted || !acceptor_.is_open()) co_return;
       if (error) {  // No more file descriptors, most likely: they come back when connections end.
-        asio::steady_timer pause(acceptor_.get_executor(), std::chrono::milliseconds(50));
+        COHORT_LOG(kWarning, "admin", "a connection could not be accepted: " + error.message());
+        asio::steady_timer pause(acceptor_.get_executor(), std::chrono::milliseconds(200));
         co_await pause.async_wait(catching(error));
         continue;
       }
@@ -150,25 +155,24 @@ class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
         continue;
       }
       const auto executor = socket.get_executor();
-      asio::co_spawn(executor, serve(std::move(socket)), asio::detached);
+      asio::co_spawn(executor, serve(std::move(socket), std::make_unique<Connected>(*this)), asio::detached);
     }
   }
 
-  asio::awaitable<void> serve(tcp::socket socket) {
-    const Connected connected(*this);
+  asio::awaitable<void> serve(tcp::socket socket, [[maybe_unused]] std::unique_ptr<Connected> connected) {
     beast::error_code error;
     socket.set_option(tcp::no_delay(true), error);
     beast::tcp_stream stream(std::move(socket));
     beast::flat_buffer buffer(options_.max_header + (64U << 10U));
-    bool goes_on = true;
-    while (goes_on) goes_on = co_await serve_one(stream, buffer);
+    bool goes_on = co_await serve_one(stream, buffer, options_.request_timeout);
+    while (goes_on) goes_on = co_await serve_one(stream, buffer, options_.idle_timeout);
     stream.socket().shutdown(tcp::socket::shutdown_both, error);
   }
 
   // False when the connection is to end.
-  asio::awaitable<bool> serve_one(beast::tcp_stream& stream, beast::flat_buffer& buffer) {
+  asio::awaitable<bool> serve_one(beast::tcp_stream& stream, beast::flat_buffer& buffer, Duration patience) {
     beast::error_code error;
-    stream.expires_after(options_.idle_timeout);
+    stream.expires_after(patience);
     if (buffer.size() == 0) {
       const std::size_t bytes = co_await stream.async_read_some(buffer.prepare(16U << 10U), catching(error));
       if (error) co_return false;
@@ -178,7 +182,12 @@ class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
     Parser parser;
     parser.header_limit(static_cast<std::uint32_t>(options_.max_header));
     parser.body_limit(options_.max_body);
-    co_await http::async_read(stream, buffer, parser, catching(error));
+    co_await http::async_read_header(stream, buffer, parser, catching(error));
+    if (!error && !parser.is_done() && beast::iequals(parser.get()[http::field::expect], "100-continue")) {
+      static constexpr std::string_view kGoOn = "HTTP/1.1 100 Continue\r\n\r\n";
+      co_await asio::async_write(stream, asio::buffer(kGoOn), catching(error));
+    }
+    if (!error) co_await http::async_read(stream, buffer, parser, catching(error));
     if (error) {
       if (!can_be_told(error)) co_return false;
       ++refused_;
@@ -191,9 +200,11 @@ class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
     auto& request = parser.get();
     const bool keeps = request.keep_alive();
     const unsigned version = request.version();
+    const bool is_head = request.method() == http::verb::head;
     ServerResponse response = co_await answer(request);
     if (response.stream) co_return co_await send_stream(stream, response);
-    co_return co_await send(stream, response, version, keeps);
+    if (is_head) response.body.clear();
+    co_return co_await send(stream, response, version, keeps && !stopping_.load());
   }
 
   asio::awaitable<ServerResponse> answer(Parser::value_type& request) {
@@ -217,6 +228,11 @@ class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
   asio::awaitable<ServerResponse> hand_over(ServerRequest request) {
     return wait_for<ServerResponse>([this, request = std::move(request)](auto give) mutable {
       ++handling_;
+      if (stopping_.load()) {
+        give(ServerResponse::of(Error{ErrorCode::kUnavailable, "this node has stopped"}));
+        --handling_;
+        return;
+      }
       handler_(std::move(request), Respond([this, give = std::move(give)](ServerResponse response) mutable {
                  give(std::move(response));  // (It also keeps the server until it is gone.)
                  --handling_;
@@ -264,22 +280,35 @@ class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
       if (stopped_) co_return false;
       streams_.emplace(id, response.stream);
     }
+    using namespace asio::experimental::awaitable_operators;
+    co_await (send_pieces(stream, response) || close_with_reader(stream, response.stream));
+    response.stream->close();
+    MutexLock lock(mutex_);
+    streams_.erase(id);
+    co_return false;
+  }
+
+  asio::awaitable<void> send_pieces(beast::tcp_stream& stream, const ServerResponse& response) {
     std::string piece = "HTTP/1.1 200 OK\r\nContent-Type: " + response.type +
                         "\r\nCache-Control: no-store\r\nConnection: close\r\nX-Content-Type-Options: nosniff\r\n\r\n";
     beast::error_code error;
     for (;;) {
       stream.expires_after(options_.write_timeout);
       co_await asio::async_write(stream, asio::buffer(piece), catching(error));
-      if (error) break;
+      if (error) co_return;
       stream.expires_never();
       std::optional<std::string> next = co_await next_piece(response.stream);
-      if (!next) break;
+      if (!next) co_return;
       piece = *std::move(next);
     }
-    response.stream->close();
-    MutexLock lock(mutex_);
-    streams_.erase(id);
-    co_return false;
+  }
+
+  // Who reads a stream has nothing more to say: anything but silence is the end of it.
+  static asio::awaitable<void> close_with_reader(beast::tcp_stream& stream, std::shared_ptr<BodyStream> body) {
+    char byte = 0;
+    beast::error_code error;
+    co_await stream.socket().async_read_some(asio::buffer(&byte, 1), catching(error));
+    body->close();
   }
 
   asio::awaitable<std::optional<std::string>> next_piece(std::shared_ptr<BodyStream> stream) {
@@ -288,7 +317,8 @@ class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
   }
 
   const HttpServerOptions options_;
-  const Handler handler_;
+  Handler handler_;  // Set before the first thread is started.
+  std::atomic<bool> stopping_{false};
   std::uint16_t port_ = 0;
   std::atomic<std::uint32_t> connections_{0};
   std::atomic<std::uint32_t> answering_{0};
@@ -311,13 +341,19 @@ class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
 HttpServer::HttpServer(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 HttpServer::~HttpServer() { stop(); }
 
-Result<std::unique_ptr<HttpServer>> HttpServer::start(HttpServerOptions options, Handler handler) {
-  auto impl = std::make_shared<Impl>(std::move(options), std::move(handler));
+Result<std::unique_ptr<HttpServer>> HttpServer::listen(HttpServerOptions options) {
+  auto impl = std::make_shared<Impl>(std::move(options));
   if (auto listening = impl->listen(); !listening) return listening.error();
-  impl->run();
   return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
 }
 
+Result<std::unique_ptr<HttpServer>> HttpServer::start(HttpServerOptions options, Handler handler) {
+  auto server = listen(std::move(options));
+  if (server) (*server)->serve(std::move(handler));
+  return server;
+}
+
+void HttpServer::serve(Handler handler) { impl_->serve(std::move(handler)); }
 std::uint16_t HttpServer::port() const { return impl_->port(); }
 HttpServer::Stats HttpServer::stats() const { return impl_->stats(); }
 void HttpServer::stop() { impl_->stop(); }

@@ -32,7 +32,11 @@ class HttpServer {
  public:
   using Handler = std::function<void(ServerRequest, Respond)>;
 
-  /// kConflict: the port is taken. kInvalid: no such address here.
+  /// Takes the port; who connects waits until serve(). kConflict: it is taken. kInvalid: no such address here.
+  static Result<std::unique_ptr<HttpServer>> listen(HttpServerOptions options);
+  /// Once.
+  void serve(Handler handler);
+  /// Both.
   static Result<std::unique_ptr<HttpServer>> start(HttpServerOptions options, Handler handler);
   /// As stop().
   ~HttpServer();

@@ -11,9 +11,11 @@ using nlohmann::json;
 
 Result<json> parse_body(const std::string& text) {
   if (text.empty()) return json(json::object());
+  if (is_too_much_json(text)) {
+    return Error{ErrorCode::kInvalid, "the body is nested more than 64 deep, or has more than a million values"};
+  }
   json body = json::parse(text, nullptr, false);
   if (!body.is_object()) return Error{ErrorCode::kInvalid, "the body is not a JSON object"};
-  if (is_too_deep(body)) return Error{ErrorCode::kInvalid, "the body is nested too deep; 64 levels are allowed"};
   return body;
 }
 

@@ -111,6 +111,8 @@ TEST_F(RoutesTest, WhatIsWrongIsRefusedWithAReason) {
                            Case{"GET", "/v1/tasks?limit=1001", "", 400},
                            Case{"GET", "/v1/tasks?limit=1x", "", 400},
                            Case{"GET", "/v1/tasks?state=odd", "", 400},
+                           Case{"GET", "/v1/tasks?limti=3", "", 400},
+                           Case{"POST", "/v1/groups/g/resume", R"({"x": 1})", 400},
                            Case{"GET", "/v1/tasks?cursor=x", "", 400},
                            Case{"GET", "/v1/tasks/nobody", "", 404},
                            Case{"POST", "/v1/tasks/nobody/cancel", "", 404},
@@ -228,7 +230,7 @@ class EventsTest : public RoutesTest {
 TEST_F(EventsTest, AReaderGetsWhatIsNewAndMayComeBack) {
   when_ended(submit("ok"));
   const auto fresh = stream("/v1/events?group=g");
-  EXPECT_EQ(read_until(fresh, "hello"), ": hello\n\n");
+  EXPECT_NE(read_until(fresh, "hello").find("\nid: "), std::string::npos) << "so that it can come back";
   const std::string second = submit("ok");
   const std::string text = read_until(fresh, "event: completed");
   EXPECT_NE(text.find(second), std::string::npos);
@@ -244,6 +246,19 @@ TEST_F(EventsTest, AReaderGetsWhatIsNewAndMayComeBack) {
 TEST_F(EventsTest, AGapIsTold) {
   const std::string text = read_until(stream("/v1/events", "1000"), "gap");
   EXPECT_NE(text.find("\"to\":1000"), std::string::npos) << text;
+}
+
+TEST_F(EventsTest, WhatWasForgottenAltogetherIsAGapToo) {
+  when_ended(submit("ok"));
+  std::promise<void> removed;
+  store_.remove_ended(Duration::zero(), 1000, [&](Result<std::uint64_t>) { removed.set_value(); });
+  removed.get_future().wait();
+  AdminRoutes later(control_);
+  std::shared_ptr<BodyStream> reader;
+  later.handle({.method = "GET", .target = *Target::parse("/v1/events?after=0")},
+               Respond([&](ServerResponse response) { reader = response.stream; }));
+  EXPECT_NE(read_until(reader, "gap").find("\"from\":1,"), std::string::npos);
+  later.close();
 }
 
 TEST_F(EventsTest, OthersAreFilteredOut) {

@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "admin/admin_routes.h"
@@ -90,24 +92,54 @@ Result<TaskFilter> filter_of(const ServerRequest& request) {
   return filter;
 }
 
+// What a list shows of a task: parameters, payloads, contexts and logs are for who asks for it alone.
+json summary(const ChainTask& task) {
+  json out = to_json(task);
+  for (const char* large : {"payload", "context", "log"}) out.erase(large);
+  json callbacks = json::array();
+  for (const Callback& each : task.request.callbacks) callbacks.push_back({{"plugin", each.plugin}});
+  out["callbacks"] = std::move(callbacks);
+  return out;
+}
+
+// Reads a page in small pieces: a row may have a megabyte that the list does not show.
+class TaskPage : public std::enable_shared_from_this<TaskPage> {
+ public:
+  TaskPage(TaskStore& store, TaskFilter filter, Respond respond)
+      : store_(store), filter_(std::move(filter)), respond_(std::move(respond)) {}
+
+  void go_on() {
+    TaskFilter piece = filter_;
+    piece.limit = std::min(kPiece, filter_.limit - static_cast<std::uint32_t>(tasks_.size()));
+    store_.list(std::move(piece), [self = shared_from_this(), asked = piece.limit](auto tasks) {
+      if (!tasks) return self->respond_(ServerResponse::of(tasks.error()));
+      for (const ChainTask& each : *tasks) self->tasks_.push_back(summary(each));
+      const bool more = tasks->size() == asked;
+      if (more) self->filter_.before = tasks->back().sequence;
+      if (more && self->tasks_.size() < self->filter_.limit) return self->go_on();
+      self->tell(more);
+    });
+  }
+
+ private:
+  static constexpr std::uint32_t kPiece = 50;
+
+  void tell(bool more) {
+    json page = {{"tasks", std::move(tasks_)}};
+    if (more) page["cursor"] = std::to_string(filter_.before);
+    respond_(json_response(page));
+  }
+
+  TaskStore& store_;
+  TaskFilter filter_;
+  Respond respond_;
+  json tasks_ = json::array();
+};
+
 void list(NodeControl& control, const ServerRequest& request, Respond respond) {
   Result<TaskFilter> filter = filter_of(request);
   if (!filter) return respond(ServerResponse::of(filter.error()));
-  const std::size_t limit = filter->limit;
-  control.store.list(*std::move(filter),
-                     [limit, respond = std::move(respond)](Result<std::vector<ChainTask>> tasks) mutable {
-                       if (!tasks) return respond(ServerResponse::of(tasks.error()));
-                       json list = json::array();
-                       for (const ChainTask& each : *tasks) {
-                         json task = to_json(each);
-                         task.erase("payload");
-                         task.erase("context");
-                         list.push_back(std::move(task));
-                       }
-                       json page = {{"tasks", std::move(list)}};
-                       if (tasks->size() == limit) page["cursor"] = std::to_string(tasks->back().sequence);
-                       respond(json_response(page));
-                     });
+  std::make_shared<TaskPage>(control.store, *std::move(filter), std::move(respond))->go_on();
 }
 
 void get(NodeControl& control, const ServerRequest& request, Respond respond) {

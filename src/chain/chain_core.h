@@ -77,7 +77,6 @@ class ChainCore : public std::enable_shared_from_this<ChainCore<Faults>> {
   static constexpr Duration kTick = std::chrono::seconds(1);
   static constexpr Duration kFirstWait = std::chrono::milliseconds(20);
   static constexpr Duration kLongestWait = std::chrono::seconds(1);
-  static constexpr Duration kTimeToStop = std::chrono::seconds(1);  // For a body that heeds its stop token.
 
   enum class Life { kNew, kJoining, kRunning, kDraining, kClosed };
 

@@ -204,7 +204,7 @@ Task<PluginResult> ChainCore<Faults>::attempt(RunRef run) {
   const bool in_time = executor_.limit_current_task(std::nullopt);
   send_report(*run);
   run->overran = !in_time;
-  run->ignored_its_stop = now() > until + kTimeToStop;
+  run->ignored_its_stop = now() > until + plugin->time_to_stop();
   run->last_ran = now() - began;
   run->was_abandoned = run->end_body();
   static_cast<void>(COHORT_FAILPOINT("chain.step_done"));

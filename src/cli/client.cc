@@ -119,7 +119,10 @@ Error ApiClient::unreachable(const Failure& failure) const {
 }
 
 Error ApiClient::refused(const HttpResponse& response) const {
-  const ErrorCode code = response.status == 404 ? ErrorCode::kNotFound : ErrorCode::kRejected;
+  const bool may_pass = response.status == 429 || response.status == 503 || response.status == 504;
+  const ErrorCode code = response.status == 404 ? ErrorCode::kNotFound
+                         : may_pass             ? ErrorCode::kRejected
+                                                : ErrorCode::kConflict;
   const Result<json> problem = parse_json(response.body);
   const std::string detail = problem ? raw_text(*problem, "detail") : "";
   if (!detail.empty()) return {code, detail + problem_lines(*problem)};

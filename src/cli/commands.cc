@@ -46,6 +46,11 @@ int run_commands(CLI::App& app, int count, const char* const* arguments, Termina
     std::vector<std::string> reversed;
     for (int i = count - 1; i > 0; --i) reversed.emplace_back(arguments[i]);
     app.parse(std::move(reversed));
+    terminal.out.flush();
+    if (!terminal.out && exit_code == kExitDone) {
+      terminal.error << "what was to be printed could not be written\n";
+      return kExitRefused;
+    }
     return exit_code;
   } catch (const CLI::ParseError& error) {
     const int code = app.exit(error, terminal.out, terminal.error);

@@ -169,8 +169,8 @@ Result<int> discard(const CommandContext& context, ApiClient& client, const Lett
 }
 
 CLI::App* add_list(CLI::App& parent, const SharedOptions& options) {
-  CLI::App* command = add_command(parent, "list", "List dead letters, newest first",
-                                  "cohort dead-letters list --group media --plugin resize");
+  CLI::App* command =
+      add_command(parent, "list", "List dead letters", "cohort dead-letters list --group media --plugin resize");
   add_filters(command, *options);
   command->add_option("--limit", options->limit, "How many at most")
       ->type_name("N")

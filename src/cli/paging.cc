@@ -34,8 +34,8 @@ Result<Listing> list_pages(ApiClient& client, const std::string& path, const Que
     const json& items = list(*page, key.c_str());
     for (const json& each : items) listing.items.push_back(each);
     const std::string cursor = raw_text(*page, "cursor");
-    // A page that is empty or leads to itself would lead nowhere for ever.
-    const bool leads_on = !items.empty() && cursor != listing.cursor;
+    // A page may be empty and lead on, when nothing of what was looked at matched; one that leads to itself ends.
+    const bool leads_on = cursor != listing.cursor;
     listing.cursor = leads_on ? cursor : "";
     if (listing.cursor.empty()) break;
   }

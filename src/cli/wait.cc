@@ -27,7 +27,7 @@ Result<json> follow(const CommandContext& context, ApiClient& client, const std:
   for (;;) {
     Result<json> task = client.get(path_of(id));
     losses = task ? 0 : losses + 1;
-    const bool is_loss = !task && task.error().code == ErrorCode::kUnavailable;
+    const bool is_loss = !task && task.error().retryable();
     if (!task && (!is_loss || losses > kMaxLosses)) return task.error();
     if (task && !context.json) view.show(*task);
     if (task && is_final(*task)) return task;

@@ -7,6 +7,7 @@
 
 #include "admin/admin_routes.h"
 #include "admin/http_server.h"
+#include "admin/request_guard.h"
 #include "cohort/base/log.h"
 #include "cohort/group/group_executor.h"
 #include "cohort/plugin/exec_plugin.h"
@@ -67,10 +68,14 @@ class Node::Impl {
   ~Impl() { drain(Duration::zero()); }
 
   Result<void> start() {
+    if (config_.chains.work_folder.empty()) config_.chains.work_folder = config_.store.folder / "work";
+    config_.exec.folder = config_.chains.work_folder;
     if (auto added = add_built_in(config_, plugins_); !added) return added;
+    if (auto listening = listen(); !listening) return listening;  // Before anything runs.
     if (auto opened = open_store(); !opened) return opened;
     if (auto started = start_chains(); !started) return started;
-    return start_server();
+    serve();
+    return {};
   }
 
   void drain(Duration grace) {
@@ -107,7 +112,6 @@ class Node::Impl {
     ChainOptions options = config_.chains;
     options.node = config_.name;
     options.fetch = *std::move(fetch);
-    if (options.work_folder.empty()) options.work_folder = config_.store.folder / "work";
     executor_ = std::make_unique<GroupExecutor>(executor_options(config_));
     engine_ = std::make_unique<ChainEngine>(*store_, *executor_, plugins_, std::move(options));
     const TaskResult<void> started = engine_->start().await();
@@ -116,8 +120,27 @@ class Node::Impl {
     return {};
   }
 
-  Result<void> start_server() {
+  Result<void> listen() {
     const AdminConfig& admin = config_.admin;
+    if (!is_loopback_host(admin.address) && admin.address != "::1") {
+      return Error{ErrorCode::kInvalid,
+                   "a node listens on loopback only (127.0.0.0/8 or ::1), not on '" + admin.address + "'"};
+    }
+    auto server = HttpServer::listen({.address = admin.address,
+                                      .port = admin.port,
+                                      .threads = admin.threads,
+                                      .max_connections = admin.max_connections,
+                                      .max_body = admin.max_body,
+                                      .max_header = admin.max_header,
+                                      .request_timeout = admin.request_timeout,
+                                      .idle_timeout = admin.idle_timeout,
+                                      .write_timeout = admin.write_timeout});
+    if (!server) return server.error();
+    server_ = *std::move(server);
+    return {};
+  }
+
+  void serve() {
     control_ = std::make_unique<NodeControl>(NodeControl{.engine = *engine_,
                                                          .store = *store_,
                                                          .executor = *executor_,
@@ -127,25 +150,13 @@ class Node::Impl {
                                                          .store_folder = config_.store.folder.string(),
                                                          .plugins = plugins_.names(),
                                                          .concurrency = config_.chains.concurrency,
-                                                         .max_event_streams = admin.max_event_streams});
+                                                         .max_event_streams = config_.admin.max_event_streams});
     routes_ = std::make_unique<AdminRoutes>(*control_);
-    auto server = HttpServer::start(
-        {.address = admin.address,
-         .port = admin.port,
-         .threads = admin.threads,
-         .max_connections = admin.max_connections,
-         .max_body = admin.max_body,
-         .max_header = admin.max_header,
-         .request_timeout = admin.request_timeout,
-         .idle_timeout = admin.idle_timeout,
-         .write_timeout = admin.write_timeout},
+    server_->serve(
         [this](ServerRequest request, Respond respond) { routes_->handle(std::move(request), std::move(respond)); });
-    if (!server) return server.error();
-    server_ = *std::move(server);
-    return {};
   }
 
-  // In the order in which they are made; each uses those before it.
+  // Each uses those before it, the server all of them: so it is destroyed first.
   NodeConfig config_;
   PluginRegistry plugins_;
   std::atomic<NodeState> state_{NodeState::kStarting};

@@ -1,9 +1,11 @@
 #include "node/verbs.h"
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <iostream>
@@ -64,6 +66,15 @@ sigset_t block_ends() {
   return ends;
 }
 
+// A connection is a file. The soft limit is often 1,024, for programs that use select().
+void allow_many_files() {
+  constexpr rlim_t kEnough = 16'384;
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= kEnough) return;
+  files.rlim_cur = std::min(files.rlim_max, kEnough);
+  setrlimit(RLIMIT_NOFILE, &files);
+}
+
 // The first signal drains; the second leaves at once: what was acknowledged is on the disk, what ran goes on from its
 // last checkpoint, and children die with this process.
 int wait_for_the_end(Node& node, const sigset_t& ends, Duration grace) {
@@ -97,6 +108,7 @@ void greet(const Node& node, const NodeConfig& config) {
 int serve(const ServeOptions& options) {
   static StderrLog log;
   const sigset_t ends = block_ends();
+  allow_many_files();
   Result<NodeConfig> config = config_of(options);
   if (!config) return complain(config.error());
   set_log_sink(&log, config->log_level);

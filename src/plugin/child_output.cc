@@ -12,25 +12,6 @@ namespace {
 
 using nlohmann::json;
 
-// Before it is parsed: each level costs a hundred times the byte that opens it.
-bool is_nested_too_deep(std::string_view text) {
-  int depth = 0;
-  bool is_in_string = false;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    const char each = text[at];
-    if (is_in_string && each == '\\') {
-      ++at;
-    } else if (each == '"') {
-      is_in_string = !is_in_string;
-    } else if (!is_in_string && (each == '{' || each == '[')) {
-      if (++depth > kMaxJsonDepth) return true;
-    } else if (!is_in_string && (each == '}' || each == ']')) {
-      --depth;
-    }
-  }
-  return false;
-}
-
 // Of the character that the text begins with; 0: it is not UTF-8.
 std::size_t bytes_of_character(std::string_view text) {
   const auto byte = [&](std::size_t at) { return at < text.size() ? static_cast<std::uint8_t>(text[at]) : 0U; };
@@ -65,7 +46,7 @@ std::string readable(std::string_view line) {
 
 Result<json> outputs_of(std::string_view text) {
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) return json::object();
-  if (is_nested_too_deep(text)) {
+  if (is_too_much_json(text)) {
     return Error{ErrorCode::kInvalid, "its output is JSON of more than " + std::to_string(kMaxJsonDepth) + " levels"};
   }
   json outputs = json::parse(text, nullptr, false);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <string_view>
@@ -70,12 +71,13 @@ Result<void> check_program(const ExecProgram& program) {
 /// An empty folder that is removed with the object.
 class WorkFolder {
  public:
-  static Result<WorkFolder> make(const std::filesystem::path& local_file) {
+  static Result<WorkFolder> make(const std::filesystem::path& local_file, const std::filesystem::path& otherwise) {
     std::error_code failed;
-    std::filesystem::path parent = local_file.parent_path();
+    std::filesystem::path parent = local_file.empty() ? otherwise : local_file.parent_path();
     if (parent.empty()) parent = std::filesystem::temp_directory_path(failed);
+    if (!failed) std::filesystem::create_directories(parent, failed);
     if (!failed) parent = std::filesystem::absolute(parent, failed);
-    std::string name = (parent / "cohort-exec-XXXXXX").string();
+    std::string name = (parent / "run-exec-XXXXXX").string();
     if (!failed && ::mkdtemp(name.data()) != nullptr) return WorkFolder(name);
     if (!failed) failed = std::error_code(errno, std::generic_category());
     return Error{ErrorCode::kUnavailable,
@@ -184,6 +186,7 @@ class ExecPlugin final : public Plugin {
  public:
   static Result<std::shared_ptr<Plugin>> make(ExecOptions options) {
     auto plugin = std::make_shared<ExecPlugin>();
+    plugin->folder_ = std::move(options.folder);
     for (auto& [name, program] : options.programs) {
       const std::string what = "the program '" + name + "' cannot be offered: ";
       if (name.empty()) return invalid(what + "it needs a name");
@@ -204,6 +207,13 @@ class ExecPlugin final : public Plugin {
     return (*program)->arguments.check_parameters(parameters);
   }
 
+  // Until the last signal, and a moment for its effect.
+  [[nodiscard]] Duration time_to_stop() const override {
+    Duration longest{0};
+    for (const auto& [name, offered] : programs_) longest = std::max(longest, offered.program.kill_after);
+    return longest + std::chrono::seconds(1);
+  }
+
   PluginResult run(StepContext& context) override {
     const Result<const Offered*> found = find(context.parameters());
     if (!found) return result_of(found.error());
@@ -213,7 +223,7 @@ class ExecPlugin final : public Plugin {
     std::error_code failed;
     if (!file.empty()) file = std::filesystem::absolute(file, failed);
     if (failed) return PluginResult::retry("where the task's file is could not be found out: " + failed.message());
-    Result<WorkFolder> folder = WorkFolder::make(file);
+    Result<WorkFolder> folder = WorkFolder::make(file, folder_);
     if (!folder) return result_of(folder.error());
     const Result<ChildEnd> end = run_in(folder->path(), **found, context, file);
     if (!end) return result_of(Error{end.error().code, name + ": " + end.error().message});
@@ -262,6 +272,7 @@ class ExecPlugin final : public Plugin {
     return watch(*std::move(child), options, context.stop_token());
   }
 
+  std::filesystem::path folder_;
   std::map<std::string, Offered, std::less<>> programs_;
   std::unique_ptr<ProcessKeeper> keeper_;
   Spawner spawner_;

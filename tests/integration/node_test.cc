@@ -57,7 +57,8 @@ class NodeTest : public ::testing::Test {
     std::filesystem::create_directories(path("in"));
     write_file(path("thumbnail.sh"), "#!/bin/sh\nwc -c < \"$1\" > \"$2\"\necho \"{\\\"thumbnail\\\": \\\"$2\\\"}\"\n",
                true);
-    write_file(path("slow.sh"), "#!/bin/sh\necho started >> \"$1\"\nsleep \"$2\" || exit 1\necho ended >> \"$1\"\n", true);
+    write_file(path("slow.sh"), "#!/bin/sh\necho started >> \"$1\"\nsleep \"$2\" || exit 1\necho ended >> \"$1\"\n",
+               true);
     write_file(path("cohort.yaml"), R"(
 chains: {concurrency: 8, retry: {backoff: 10ms, max_backoff: 50ms, max_retries: 5}}
 groups: {defaults: {max_concurrency: 8}}

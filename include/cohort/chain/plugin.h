@@ -135,6 +135,9 @@ class Plugin {
   [[nodiscard]] virtual Result<void> check(const nlohmann::json& parameters) const;
   virtual PluginResult run(StepContext& context);
   virtual Task<PluginResult> run_async(StepContext& context);
+  /// How long it may take to end once it is asked to stop. One that takes longer is counted as if it had taken its node
+  /// down.
+  [[nodiscard]] virtual Duration time_to_stop() const { return std::chrono::seconds(1); }
 };
 
 /// The plugins by their names. Filled before chains run, not changed after.

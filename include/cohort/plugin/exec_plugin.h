@@ -32,6 +32,9 @@ struct ExecProgram {
 
 struct ExecOptions {
   std::map<std::string, ExecProgram> programs = {};
+  /// Where folders are made for tasks that have no file; empty: the system's place for temporary files. A node takes
+  /// its work folder, and so removes at its start what it could not when it was killed.
+  std::filesystem::path folder = {};
 };
 
 /// The step "exec": runs a program of the operator's list.

@@ -36,15 +36,17 @@ struct HttpPluginOptions {
 
 /// The step "http": calls a pool of the operator, or a URL.
 ///
-///     {"plugin": "http", "parameters": {"pool": "billing", "path": "/charge", "method": "POST", "body": {"task":
-///     "{task_id}"}}}
-///     {"plugin": "http", "parameters": {"url": "https://example.com/hook"}}
+///     {"plugin": "http", "parameters": {"pool": "billing", "path": "/charge/{payload.customer}"}}
+///     {"plugin": "http", "parameters": {"url": "https://example.com/hook", "body": {"task": "{task_id}"}}}
 ///
-/// The method is POST unless it says; the body, any JSON, is by default the step: task, group, payload and context. A
-/// header "Idempotency-Key" has the step's token. Around each URL of a pool and around each host of other URLs is a
-/// circuit breaker; a pool fails over. A status below 300 is success, and a JSON object in the answer is the outputs
-/// under the key that `output` names, "response" by default. 429 and 503 with Retry-After are tried again then; errors
-/// of the network, 5xx, 408 and 425 too, as the retry policy says; other answers fail the task.
+/// Parameters: "pool" with "path", or "url"; "method" (POST), "headers", "body" (any JSON; by default the step:
+/// task_id, group, payload and context), "expect" (statuses that are success besides those below 300), "output" (the
+/// key in the context for {"status", "body"}; "response" by default, "" merges the body of the answer). Path, header
+/// values and texts in the body may have `{…}` for a value of the step, as arguments of "exec" do.
+///
+/// A header "Idempotency-Key" has the step's token. Around each URL of a pool and around each host of other URLs is a
+/// circuit breaker; a pool fails over. 429 and 503 are tried again when Retry-After says; errors of the network, 5xx,
+/// 408 and 425 as the retry policy says; other answers fail the task. Redirects are not followed.
 ///
 /// kInvalid: a pool that cannot be.
 [[nodiscard]] Result<std::shared_ptr<Plugin>> make_http_plugin(HttpPluginOptions options);
