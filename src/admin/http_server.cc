@@ -5,13 +5,13 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/strand.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 #include <boost/beast/core.hpp>
@@ -68,7 +68,7 @@ RequestHead head_of(const Parser::value_type& request) {
 class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
  public:
   explicit Impl(HttpServerOptions options)
-      : options_(std::move(options)), io_(static_cast<int>(options_.threads)), acceptor_(asio::make_strand(io_)) {}
+      : options_(std::move(options)), loops_(options_.threads), acceptor_(loops_.front().io) {}
 
   Result<void> listen() {
     beast::error_code error;
@@ -91,10 +91,8 @@ class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
 
   void serve(Handler handler) {
     handler_ = std::move(handler);
-    asio::co_spawn(acceptor_.get_executor(), accept(), asio::detached);
-    for (std::uint32_t i = 0; i < options_.threads; ++i) {
-      threads_.emplace_back([this] { io_.run(); });
-    }
+    asio::post(acceptor_.get_executor(), [this] { asio::co_spawn(loops_.front().io, accept(), asio::detached); });
+    for (Loop& loop : loops_) loop.thread = std::thread([&io = loop.io] { io.run(); });
   }
 
   void stop() {
@@ -115,8 +113,10 @@ class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
     for (int i = 0; i < 1000 && answering_.load() != 0; ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-    io_.stop();
-    for (std::thread& thread : threads_) thread.join();
+    for (Loop& loop : loops_) loop.io.stop();
+    for (Loop& loop : loops_) {
+      if (loop.thread.joinable()) loop.thread.join();
+    }
   }
 
   [[nodiscard]] std::uint16_t port() const { return port_; }
@@ -139,10 +139,19 @@ class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
     std::atomic<std::uint32_t>& count;
   };
 
+  // A thread with connections of its own. All that happens to a connection happens on its thread, coroutines included:
+  // compilers take it that one goes on where it was, as far as thread-local variables are concerned.
+  struct Loop {
+    asio::io_context io{1};
+    asio::executor_work_guard<asio::io_context::executor_type> work = asio::make_work_guard(io);
+    std::thread thread;
+  };
+
   asio::awaitable<void> accept() {
-    for (;;) {
+    for (std::size_t next = 0;; ++next) {
       beast::error_code error;
-      tcp::socket socket = co_await acceptor_.async_accept(asio::make_strand(io_), catching(error));
+      asio::io_context& io = loops_[next % loops_.size()].io;
+      tcp::socket socket = co_await acceptor_.async_accept(io, catching(error));
       if (error == asio::error::operation_aborted || !acceptor_.is_open()) co_return;
       if (error) {  // No more file descriptors, most likely: they come back when connections end.
         COHORT_LOG(kWarning, "admin", "a connection could not be accepted: " + error.message());
@@ -154,8 +163,9 @@ class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
         ++turned_away_;
         continue;
       }
-      const auto executor = socket.get_executor();
-      asio::co_spawn(executor, serve(std::move(socket), std::make_unique<Connected>(*this)), asio::detached);
+      asio::post(io, [this, &io, socket = std::move(socket), connected = std::make_unique<Connected>(*this)]() mutable {
+        asio::co_spawn(io, serve(std::move(socket), std::move(connected)), asio::detached);
+      });
     }
   }
 
@@ -333,9 +343,8 @@ class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
   std::map<std::uint64_t, std::shared_ptr<BodyStream>> streams_ COHORT_GUARDED_BY(mutex_);
 
   // Last, and so destroyed first: with them go the coroutines that were left.
-  asio::io_context io_;
+  std::vector<Loop> loops_;
   tcp::acceptor acceptor_;
-  std::vector<std::thread> threads_;
 };
 
 HttpServer::HttpServer(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
