@@ -180,6 +180,65 @@ TEST_F(HttpServerTest, ItsEndEndsStreamsAndConnections) {
   static_cast<void>(reader.read_all());
 }
 
+TEST_F(HttpServerTest, WhoGoesOnAskingCannotKeepItFromEnding) {
+  start();
+  std::string many;
+  for (int i = 0; i < 2000; ++i) many += RawClient::request("GET", "/");
+  std::vector<std::unique_ptr<RawClient>> clients;
+  for (int i = 0; i < 8; ++i) {
+    clients.push_back(std::make_unique<RawClient>(port()));
+    clients.back()->send(many);
+  }
+  EXPECT_EQ(RawClient::status_of(clients.front()->read_response()), 200);
+  server_.reset();
+}
+
+TEST_F(HttpServerTest, AReaderThatGoesAwayEndsItsStream) {
+  class Silent final : public BodyStream {
+   public:
+    void next(Function<void(std::optional<std::string>)> ready) override {
+      const std::lock_guard lock(mutex);
+      waits = std::move(ready);
+    }
+    void close() override {
+      const std::lock_guard lock(mutex);
+      if (waits) std::exchange(waits, nullptr)(std::nullopt);
+      closed = true;
+    }
+    std::mutex mutex;
+    Function<void(std::optional<std::string>)> waits;
+    std::atomic<bool> closed{false};
+  };
+  const auto silent = std::make_shared<Silent>();
+  auto server = HttpServer::start(
+      {}, [&](const ServerRequest&, Respond respond) { respond({.type = "text/event-stream", .stream = silent}); });
+  ASSERT_TRUE(server);
+  {
+    RawClient client((*server)->port());
+    client.send(RawClient::request("GET", "/"));
+    EXPECT_NE(client.read_until("\r\n\r\n"), "");
+  }
+  while (!silent->closed) std::this_thread::yield();
+}
+
+TEST_F(HttpServerTest, WhoAsksFirstWhetherToSendIsToldTo) {
+  start();
+  RawClient client(port());
+  client.send(
+      "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\n"
+      "Expect: 100-continue\r\n\r\n");
+  EXPECT_EQ(RawClient::status_of(client.read_until("\r\n\r\n")), 100);
+  client.send("{}");
+  EXPECT_EQ(RawClient::body_of(client.read_response()), "POST {}");
+}
+
+TEST_F(HttpServerTest, AnAnswerToHeadHasNoBody) {
+  start();
+  RawClient client(port());
+  EXPECT_EQ(RawClient::body_of(client.ask("HEAD", "/")), "");
+  EXPECT_EQ(RawClient::body_of(client.ask("GET", "/")), "GET ");
+}
+
 TEST_F(HttpServerTest, ATakenPortIsAConflict) {
   start();
   const auto second = HttpServer::start({.port = port()}, [](ServerRequest, Respond) {});

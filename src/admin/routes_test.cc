@@ -136,6 +136,26 @@ TEST_F(RoutesTest, WhatIsWrongIsRefusedWithAReason) {
   }
 }
 
+TEST_F(RoutesTest, ABodyIsMeasuredBeforeItIsParsed) {
+  EXPECT_EQ(ask("POST", "/v1/tasks", std::string(1'000'000, '[')).status, 400);
+  std::string many = R"({"tasks": [)";
+  for (int i = 0; i < 1'000'001; ++i) many += "1,";
+  EXPECT_EQ(ask("POST", "/v1/tasks", many + "1]}").status, 400);
+}
+
+TEST_F(RoutesTest, AListComesInPagesAndWithoutWhatIsLarge) {
+  ask("POST", "/v1/groups/g/pause");
+  for (int i = 0; i < 120; ++i) {
+    ask("POST", "/v1/tasks", R"({"group": "g", "callbacks": [{"plugin": "ok", "parameters": {"secret": 1}}]})");
+  }
+  const json first = ask("GET", "/v1/tasks?limit=110").body;
+  EXPECT_EQ(first["tasks"].size(), 110U);
+  EXPECT_FALSE(first["tasks"][0]["callbacks"][0].contains("parameters"));
+  const json rest = ask("GET", "/v1/tasks?limit=110&cursor=" + first["cursor"].get<std::string>()).body;
+  EXPECT_EQ(rest["tasks"].size(), 10U);
+  EXPECT_FALSE(rest.contains("cursor"));
+}
+
 TEST_F(RoutesTest, DeadLettersAreListedReplayedAndThrownAway) {
   const std::string one = submit("bad", "a");
   const std::string two = submit("bad", "b");

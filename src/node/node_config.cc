@@ -59,7 +59,7 @@ Section<NodeConfig> node_section() {
                                     {"error", LogLevel::kError}}),
            "What is logged: this and what is worse.")
       .key("drain_grace", &NodeConfig::drain_grace, kinds::duration(0s, 24h),
-           "How long running tasks have when the node is told to stop.");
+           "How long running tasks have when the node is told to stop; a program then has its `kill_after`.");
 }
 
 Section<Rate> rate_section() {
@@ -181,7 +181,7 @@ Section<ExecProgram> program_section() {
            {.sample = "64"})
       .key("cpu_time", &ExecProgram::cpu_time, kinds::duration(0s, kMonth),
            "Of each of its processes, at least 1s; 0: any.", {.sample = "60s"})
-      .key("kill_after", &ExecProgram::kill_after, kinds::duration(0s, 1h), "From SIGTERM to SIGKILL.")
+      .key("kill_after", &ExecProgram::kill_after, kinds::duration(1ms, 1h), "From SIGTERM to SIGKILL.")
       .check(check_program);
 }
 

@@ -13,7 +13,8 @@ void StderrLog::write(LogLevel level, std::string_view area, std::string_view me
   std::string line = format_time(std::chrono::floor<std::chrono::milliseconds>(system_wall_clock().now())) + " " +
                      std::string(to_string(level)) + " " + std::string(area) + ": " + std::string(message);
   for (char& c : line) {
-    if (static_cast<unsigned char>(c) < ' ') c = ' ';
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < ' ' || byte == 0x7F) c = ' ';
   }
   line += '\n';
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
