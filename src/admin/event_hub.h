@@ -53,7 +53,6 @@ class EventHub : public std::enable_shared_from_this<EventHub> {
   Mutex mutex_;
   CondVar changed_;
   bool closed_ COHORT_GUARDED_BY(mutex_) = false;
-  bool knows_latest_ COHORT_GUARDED_BY(mutex_) = false;
   bool reading_ COHORT_GUARDED_BY(mutex_) = false;
   std::vector<std::weak_ptr<Stream>> streams_ COHORT_GUARDED_BY(mutex_);
   std::jthread thread_;
