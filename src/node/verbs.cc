@@ -100,7 +100,7 @@ void greet(const Node& node, const NodeConfig& config) {
   std::cout << "cohort " << COHORT_VERSION << ": node '" << config.name << "' on " << node.address() << "\n"
             << "  store      " << config.store.folder.string() << " (SQLite), " << config.chains.concurrency
             << " tasks at a time\n"
-            << "  submit     cohort submit --group demo --step sha256 --file ./README.md --wait\n"
+            << "  submit     cohort submit --group demo --step sha256 --file https://example.com/ --wait\n"
             << "  look       cohort tasks --watch, cohort groups, cohort events\n"
             << "  stop       Ctrl-C" << std::endl;
 }
