@@ -96,11 +96,13 @@ class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
   }
 
   void stop() {
+    std::map<std::uint64_t, std::shared_ptr<BodyStream>> streams;
     {
       MutexLock lock(mutex_);
       if (std::exchange(stopped_, true)) return;
-      for (const auto& [id, stream] : streams_) stream->close();
+      streams = streams_;
     }
+    for (const auto& [id, stream] : streams) stream->close();  // (It calls back: not under the lock.)
     stopping_ = true;
     asio::post(acceptor_.get_executor(), [this] {
       beast::error_code ignored;

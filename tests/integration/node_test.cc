@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdio>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -57,8 +58,10 @@ class NodeTest : public ::testing::Test {
     std::filesystem::create_directories(path("in"));
     write_file(path("thumbnail.sh"), "#!/bin/sh\nwc -c < \"$1\" > \"$2\"\necho \"{\\\"thumbnail\\\": \\\"$2\\\"}\"\n",
                true);
-    write_file(path("slow.sh"), "#!/bin/sh\necho started >> \"$1\"\nsleep \"$2\" || exit 1\necho ended >> \"$1\"\n",
-               true);
+    write_file(
+        path("slow.sh"),
+        "#!/bin/sh\necho $$ > \"$1.group\"\necho started >> \"$1\"\nsleep \"$2\" || exit 1\necho ended >> \"$1\"\n",
+        true);
     write_file(path("cohort.yaml"), R"(
 chains: {concurrency: 8, retry: {backoff: 10ms, max_backoff: 50ms, max_retries: 5}}
 groups: {defaults: {max_concurrency: 8}}
@@ -118,6 +121,23 @@ providers:
       if (state != "ready" && state != "processing") return task;
       std::this_thread::sleep_for(5ms);
     }
+  }
+  // How many processes of a process group live.
+  static int members_of(int group) {
+    int members = 0;
+    for (const auto& each : std::filesystem::directory_iterator("/proc")) {
+      std::string stat;
+      std::ifstream file(each.path() / "stat");
+      std::getline(file, stat);                 // Nothing, if it has ended meanwhile or is no process.
+      const std::size_t end = stat.rfind(')');  // Behind it: state, parent, group.
+      char state = 'Z';
+      int parent = 0;
+      int of = 0;
+      if (end == std::string::npos || std::sscanf(stat.c_str() + end + 1, " %c %d %d", &state, &parent, &of) != 3)
+        continue;
+      if (of == group && state != 'Z') ++members;
+    }
+    return members;
   }
   static std::string text_of(const std::filesystem::path& file) {
     std::ifstream in(file);
@@ -214,11 +234,11 @@ TEST_F(NodeTest, ChildrenDieWithTheNode) {
   start_node();
   submit_slow(path("log"), "1000");
   wait_for_text(path("log"), "started");
+  const int group = std::stoi(text_of(path("log.group")));
+  while (members_of(group) < 2) std::this_thread::sleep_for(5ms);  // The script, and the sleep that it started.
   node_->send(SIGKILL);
-  // The pipe to its output ends when the last process that holds it has: the node, its keeper and every child.
   EXPECT_EQ(node_->wait(), -SIGKILL);
-  start_node();
-  EXPECT_EQ(get("/v1/node")["state"], "running");
+  while (members_of(group) > 0) std::this_thread::sleep_for(5ms);
 }
 
 TEST_F(NodeTest, ADrainFinishesWhatRunsAndTakesNothingNew) {
