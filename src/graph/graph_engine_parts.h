@@ -16,8 +16,10 @@
 #include "cohort/task/internal/executor_access.h"
 #include "cohort/task/internal/task_record.h"
 #include "graph/group_sizer.h"
+#include "graph/node_pace.h"
 #include "graph/node_record.h"
 #include "graph/node_tally.h"
+#include "graph/quick_nodes.h"
 
 namespace cohort::internal {
 
@@ -26,13 +28,6 @@ struct NoGraphFaults {
   static constexpr bool kStartTwice = false;              ///< The last but one input starts a node too.
   static constexpr bool kRequireOptional = false;         ///< An optional input that has no value fails the node.
   static constexpr bool kKeepPermitAfterTimeout = false;  ///< A node that is out of time keeps its permit.
-};
-
-/// How long nodes of a type take, for who wants to know whether it is quick. Written now and then, read always.
-struct NodePace {
-  std::atomic<float> mean_ns{-1};   ///< Below 0: not known yet.
-  std::atomic<float> queued_ns{0};  ///< How long they wait, of late.
-  std::atomic<std::uint32_t> seen{0};
 };
 
 template <class Faults = NoGraphFaults>
@@ -44,8 +39,14 @@ class BasicGraphEngine final : public GraphEngine {
         options_(std::move(options)),
         tally_(*plan_),
         paces_(plan_->nodes.size()),
+        all_nodes_(labels_of(plan_->order)),
         sizer_(plan_->groups, total_concurrency(options_)),
         measured_(plan_->groups.size()) {
+    for (std::uint32_t i = 0; i < plan_->nodes.size(); ++i) {
+      indices_.push_back(i);
+      single_nodes_.emplace_back(labels_of(std::span(&i, 1)));
+      any_takes_context_ = any_takes_context_ || plan_->nodes[i].takes_context;
+    }
     for (std::size_t i = 0; i < plan_->groups.size(); ++i) set_size(plan_->groups[i].name, sizer_.sizes()[i]);
     resized_at_ = executor_.clock().now();
     if (options_.resize_every > Duration::zero()) {
@@ -64,14 +65,14 @@ class BasicGraphEngine final : public GraphEngine {
     run.awaited = current_task() != nullptr;
     Starter starter(run);
     starter.runs_quick = options_.run_quick_nodes_here && !run.awaited && run.deadline > run.begun_at;
-    const bool together = starter.runs_quick && run_all_here(run);
-    if (!together) {
+    const bool here = starter.runs_quick && all_quick_.load(std::memory_order_relaxed) &&
+                      run_here(run, all_nodes_, plan_->order, any_takes_context_, run.begun_at);
+    if (!here) {
       for (const std::uint32_t index : plan_->order) {
         if (plan_->nodes[index].spec->inputs.empty()) starter.ready.push_back(index);
       }
     }
     start_ready(starter);
-    if (together && !run.is_done()) watch_deadline(run);
   }
 
   void cancel(RunState& run) override {
@@ -86,17 +87,7 @@ class BasicGraphEngine final : public GraphEngine {
 
   bool begin(RunState& run, NodeRecord& record) override {
     NodeSlot& slot = run.slot(record.index());
-    if (record.kind() == NodeRecord::Kind::kAhead) {
-      if (!take_ahead(slot)) return false;
-      Starter starter(run);
-      Walk walk;
-      const bool goes = prepare(run, record.index(), record.submitted_at, walk);
-      finish_walk(run, walk);
-      start_ready(starter);
-      if (!goes) return false;
-    } else if (slot.state.load(std::memory_order_acquire) != State::kStarted) {
-      return false;  // It has been cancelled.
-    }
+    if (slot.state.load(std::memory_order_acquire) != State::kStarted) return false;  // It has been cancelled.
     if (slot.attempts.number() == 1) {
       slot.started_at.store(record.started_at.time_since_epoch().count(), std::memory_order_relaxed);
     }
@@ -106,18 +97,74 @@ class BasicGraphEngine final : public GraphEngine {
 
   void on_attempt_end(RunState& run, NodeRecord& record) override {
     Starter starter(run);  // (The record keeps the run.)
-    NodeSlot& slot = run.slot(record.index());
-    if (record.kind() == NodeRecord::Kind::kAhead && !record.has_run()) end_unrun(run, record);
-    if (slot.state.load(std::memory_order_acquire) == State::kStarted) {
-      learn(record);
-      if (record.has_begun()) {  // (Attempts follow one another: nobody else writes.)
-        const Time::rep ran = (record.ended_at - record.started_at).count();
-        slot.busy.store(slot.busy.load(std::memory_order_relaxed) + ran, std::memory_order_relaxed);
-      }
+    if (run.slot(record.index()).state.load(std::memory_order_acquire) == State::kStarted) {
+      std::optional<Duration> ran;
+      if (record.has_begun()) ran = record.ended_at - record.started_at;
+      learn(record.index(), (ran ? record.started_at : record.ended_at) - record.submitted_at, ran, record.status());
+      if (ran) add_busy(run.slot(record.index()), *ran);
       Walk walk;
-      conclude(run, record, walk);
+      conclude(run, record.index(), {record.status(), record.error(), record.ended_at, record.timed}, walk);
       finish_walk(run, walk);
     }
+    start_ready(starter);
+  }
+
+  // For QuickNodes.
+
+  /// True when the node is to run now.
+  bool begin_here(QuickNodes<BasicGraphEngine>& nodes) {
+    RunState& run = nodes.run_state();
+    NodeSlot& slot = run.slot(nodes.index());
+    // One that another thread is still to end: he starts it.
+    if (slot.waits.load(std::memory_order_acquire) != 0) return false;
+    Time ready = run.begun_at;
+    for (const NodeSpec::Input& input : plan_->nodes[nodes.index()].spec->inputs) {
+      ready = std::max(ready, run.slot(input.node).ended_at);
+    }
+    Walk walk(&nodes);
+    const bool goes = prepare(run, nodes.index(), std::min(ready, nodes.started_at), walk);
+    finish_walk(run, walk);
+    if (!goes) return false;
+    slot.started_at.store(nodes.started_at.time_since_epoch().count(), std::memory_order_relaxed);
+    slot.attempt_count.store(1, std::memory_order_relaxed);
+    return true;
+  }
+
+  /// The node has run.
+  void end_here(QuickNodes<BasicGraphEngine>& nodes, Time now) {
+    RunState& run = nodes.run_state();
+    NodeSlot& slot = run.slot(nodes.index());
+    if (slot.state.load(std::memory_order_acquire) != State::kStarted) return;
+    Starter starter(run);
+    const Duration ran = now - nodes.started_at;
+    const TaskStatus status = nodes.claimed_status();
+    learn(nodes.index(), nodes.started_at - nodes.submitted_at, ran, status);
+    add_busy(slot, ran);
+    Walk walk(&nodes);
+    conclude(run, nodes.index(), {status, nodes.error(), now, false}, walk);
+    finish_walk(run, walk);
+    start_ready(starter);
+  }
+
+  /// None is left to run here. Their ends are counted only now, so that who waits for the run finds all permits back.
+  void end_all_here(QuickNodes<BasicGraphEngine>& nodes) {
+    RunState& run = nodes.run_state();
+    if (nodes.ended != 0 && run.pending.fetch_sub(nodes.ended, std::memory_order_acq_rel) == nodes.ended) {
+      std::uint32_t last = nodes.last_ended;
+      for (std::uint32_t i = 0; i < plan_->nodes.size(); ++i) {
+        if (run.slot(i).ended_at > run.slot(last).ended_at) last = i;
+      }
+      return finish(run, last, run.slot(last).ended_at);
+    }
+    Starter starter(run);
+    collect_ready(nodes, starter);
+    start_ready(starter);
+  }
+
+  /// Those that have not begun here are started like any other.
+  void start_rest(QuickNodes<BasicGraphEngine>& nodes) {
+    Starter starter(nodes.run_state(), true);
+    collect_ready(nodes, starter);
     start_ready(starter);
   }
 
@@ -150,13 +197,24 @@ class BasicGraphEngine final : public GraphEngine {
     Error error;
   };
   struct Walk {
+    Walk() = default;
+    explicit Walk(QuickNodes<BasicGraphEngine>* nodes) : here(nodes) {}
+
+    QuickNodes<BasicGraphEngine>* here = nullptr;  // In a body's stead on the thread of these.
     std::vector<PendingEnd> ends;
+  };
+  struct AttemptEnd {
+    TaskStatus status;
+    const Error* error;
+    Time at;
+    bool timed;  // The executor has seen to its deadline.
   };
 
   // Nodes that may start, collected while others end on this thread. The outermost one of a run starts them, so that a
   // long chain of quick nodes is a loop and not a recursion.
   struct Starter {
-    explicit Starter(RunState& of) : run(of), outer(current), outermost(outer == nullptr || &outer->run != &of) {
+    explicit Starter(RunState& of, bool at_once = false)
+        : run(of), outer(current), outermost(at_once || outer == nullptr || &outer->run != &of) {
       if (outermost) current = this;
     }
     ~Starter() {
@@ -173,6 +231,12 @@ class BasicGraphEngine final : public GraphEngine {
     std::vector<std::uint32_t> ready;
     static inline thread_local Starter* current = nullptr;
   };
+
+  std::vector<const TaskLabel*> labels_of(std::span<const std::uint32_t> indices) const {
+    std::vector<const TaskLabel*> labels;
+    for (const std::uint32_t index : indices) labels.push_back(plan_->nodes[index].label.get());
+    return labels;
+  }
 
   static std::uint32_t total_concurrency(const GraphOptions& options) {
     return options.concurrency != 0 ? options.concurrency : 8 * std::max(1U, std::thread::hardware_concurrency());
@@ -193,10 +257,15 @@ class BasicGraphEngine final : public GraphEngine {
       const auto taken = next != starter.ready.end() ? next : starter.ready.end() - 1;
       const std::uint32_t index = *taken;
       starter.ready.erase(taken);
+      if (runs_here(starter, index) &&
+          run_here(starter.run, single_nodes_[index], std::span(&indices_[index], 1),
+                   plan_->nodes[index].takes_context, executor_.clock().now())) {
+        continue;
+      }
       Walk walk;
       const bool goes = prepare(starter.run, index, executor_.clock().now(), walk);
       finish_walk(starter.run, walk);
-      if (goes) start_attempt(starter.run, index, runs_here(starter, index));
+      if (goes) start_attempt(starter.run, index, false);
     }
   }
 
@@ -232,26 +301,30 @@ class BasicGraphEngine final : public GraphEngine {
     return true;
   }
 
-  [[nodiscard]] bool is_quick(std::uint32_t index) const {
-    const float mean = paces_[index].mean_ns.load(std::memory_order_relaxed);
-    return mean >= 0 && mean < kQuickNs && paces_[index].seen.load(std::memory_order_relaxed) >= kSeenEnough;
-  }
-
   [[nodiscard]] bool runs_here(const Starter& starter, std::uint32_t index) const {
-    return starter.runs_quick && is_quick(index) && !plan_->nodes[index].is_coroutine;
+    return starter.runs_quick && paces_[index].is_quick() && !plan_->nodes[index].is_coroutine;
   }
 
-  void start_attempt(RunState& run, std::uint32_t index, bool here) {
-    NodeSlot& slot = run.slot(index);
-    if (here) {
-      const Ref<NodeRecord> record = put_record(run, index, NodeRecord::Kind::kQuick);
-      TaskRecord* const only = record.get();
-      record->ref();
-      const bool has_run = ExecutorAccess::run_together(executor_, std::span(&only, 1), executor_.clock().now());
-      if (!has_run) record->unref();
-      if (slot.unwanted.load(std::memory_order_seq_cst)) drop_record(run, index);
-      if (has_run) return;
+  // Where every group concerned could start a task at once.
+  bool run_here(RunState& run, SeriesPlan& series, std::span<const std::uint32_t> order, bool with_stop, Time now) {
+    using Nodes = QuickNodes<BasicGraphEngine>;
+    const auto nodes = Ref<Nodes>::adopt(new Nodes(*this, run, series, order, with_stop));
+    return ExecutorAccess::run_series(executor_, *nodes, now);
+  }
+
+  // Those of a series that could start, and have not.
+  void collect_ready(const QuickNodes<BasicGraphEngine>& nodes, Starter& starter) {
+    for (const std::uint32_t index : nodes.order()) {
+      const NodeSlot& slot = starter.run.slot(index);
+      if (slot.waits.load(std::memory_order_acquire) == 0 &&
+          slot.state.load(std::memory_order_acquire) == State::kOpen) {
+        Starter::current->ready.push_back(index);
+      }
     }
+  }
+
+  void start_attempt(RunState& run, std::uint32_t index, bool again) {
+    NodeSlot& slot = run.slot(index);
     const Duration left = slot.attempts.deadline() - executor_.clock().now();
     if (const Duration wait = expected_wait(index, left); left > Duration::zero() && wait > left) {
       const auto in_ms = [](Duration duration) {
@@ -262,10 +335,14 @@ class BasicGraphEngine final : public GraphEngine {
                                              in_ms(wait) + " ms and has " + in_ms(left) + " ms left"});
       return;
     }
-    const auto kind = Faults::kKeepPermitAfterTimeout ? NodeRecord::Kind::kQuick : NodeRecord::Kind::kTimed;
     if (Faults::kKeepPermitAfterTimeout) end_late(run, index);
-    const Ref<NodeRecord> record = put_record(run, index, kind);
-    ExecutorAccess::submit(executor_, *record);
+    const Ref<NodeRecord> record = put_record(run, index, !Faults::kKeepPermitAfterTimeout);
+    if (again) {  // As if by itself: so it is never made to wait for room in a queue.
+      const CurrentTaskScope scope(record.get(), true);
+      ExecutorAccess::submit(executor_, *record);
+    } else {
+      ExecutorAccess::submit(executor_, *record);
+    }
     // Who cancelled it before it was handed in could not, and may not come again to drop it.
     if (slot.unwanted.load(std::memory_order_seq_cst)) {
       ExecutorAccess::cancel(*record);
@@ -275,8 +352,7 @@ class BasicGraphEngine final : public GraphEngine {
 
   // A node type in which nodes have waited of late is asked how long one would have to now.
   Duration expected_wait(std::uint32_t index, Duration left) const {
-    const float queued = paces_[index].queued_ns.load(std::memory_order_relaxed);
-    if (queued * 10 < static_cast<float>(left.count())) return Duration(0);
+    if (paces_[index].queued() * 10 < left) return Duration(0);
     return executor_.estimated_wait(plan_->nodes[index].spec->group);
   }
 
@@ -286,69 +362,11 @@ class BasicGraphEngine final : public GraphEngine {
     });
   }
 
-  // ---- all at once
-
-  // The whole graph as one turn on this thread, where every node is quick and nothing stands in its way.
-  bool run_all_here(RunState& run) {
-    if (!options_.run_quick_nodes_here || !all_quick_.load(std::memory_order_relaxed)) return false;
-    std::array<TaskRecord*, kMostTogether> records;
-    const std::size_t count = plan_->order.size();
-    run.ref(static_cast<std::uint32_t>(count));
-    for (std::size_t i = 0; i < count; ++i) {
-      const std::uint32_t index = plan_->order[i];
-      NodeSlot& slot = run.slot(index);
-      slot.waits.store(slot.waits.load(std::memory_order_relaxed) | NodeSlot::kAhead, std::memory_order_relaxed);
-      records[i] = new NodeRecord(Ref<RunState>::adopt(&run), index,
-                                  NodeRecord::Kind::kAhead);  // The executor's; a cancel does not reach it.
-    }
-    if (ExecutorAccess::run_together(executor_, std::span(records).first(count), run.begun_at)) return true;
-    for (std::size_t i = 0; i < count; ++i) {
-      NodeSlot& slot = run.slot(plan_->order[i]);
-      slot.waits.store(slot.waits.load(std::memory_order_relaxed) & ~NodeSlot::kAhead, std::memory_order_relaxed);
-      records[i]->unref();
-    }
-    return false;
-  }
-
-  // It was taken out of its queue before it came to run, by a cancel or for lack of room. If its inputs have ended, so
-  // has its node, as its record has; else the last of them starts the node as ever.
-  void end_unrun(RunState& run, NodeRecord& record) {
-    if (!take_ahead(run.slot(record.index()))) return;
-    Walk walk;
-    static_cast<void>(prepare(run, record.index(), record.submitted_at, walk));
-    finish_walk(run, walk);
-  }
-
-  // What was given back of a turn waits in queues without a limit of its own.
-  void watch_deadline(RunState& run) {
-    executor_.call_at(run.deadline, [this, alive = Ref<RunState>(run)] {
-      if (alive->is_done()) return;
-      Starter starter(*alive);
-      Walk walk;
-      for (auto index = plan_->order.rbegin(); index != plan_->order.rend(); ++index) {
-        const Error error{ErrorCode::kTimedOut, "the time of its run was over"};
-        walk.ends.push_back({*index, State::kStarted, Outcome::kTimedOut, error});
-        walk.ends.push_back({*index, State::kOpen, Outcome::kTimedOut, error});
-      }
-      finish_walk(*alive, walk);
-      start_ready(starter);
-    });
-  }
-
-  // For a record that was handed in ahead: whether its inputs have ended, and it is the one to start its node.
-  static bool take_ahead(NodeSlot& slot) {
-    std::uint32_t waits = slot.waits.load(std::memory_order_acquire);
-    while (waits != NodeSlot::kAhead) {
-      if (slot.waits.compare_exchange_weak(waits, waits & ~NodeSlot::kAhead, std::memory_order_acq_rel)) return false;
-    }
-    return true;
-  }
-
   // ---- records
 
   // The slot has one reference, who asked for the record another.
-  Ref<NodeRecord> put_record(RunState& run, std::uint32_t index, NodeRecord::Kind kind) {
-    auto record = Ref<NodeRecord>::adopt(new NodeRecord(Ref<RunState>(run), index, kind));
+  Ref<NodeRecord> put_record(RunState& run, std::uint32_t index, bool timed) {
+    auto record = Ref<NodeRecord>::adopt(new NodeRecord(run, index, timed));
     record->ref();
     drop_record(run, index);
     run.slot(index).record.store(record.get(), std::memory_order_seq_cst);
@@ -367,37 +385,40 @@ class BasicGraphEngine final : public GraphEngine {
 
   // ---- ending
 
-  void conclude(RunState& run, NodeRecord& record, Walk& walk) {
-    const std::uint32_t index = record.index();
+  void conclude(RunState& run, std::uint32_t index, const AttemptEnd& attempt, Walk& walk) {
     NodeSlot& slot = run.slot(index);
-    if (record.status() == TaskStatus::kSuccess) {
-      if (record.timed || record.ended_at <= slot.attempts.deadline()) {
-        return end(run, index, State::kStarted, Outcome::kOk, nullptr, record.ended_at, walk);
+    if (attempt.status == TaskStatus::kSuccess) {
+      if (attempt.timed || attempt.at <= slot.attempts.deadline()) {
+        return end(run, index, State::kStarted, Outcome::kOk, nullptr, attempt.at, walk);
       }
       forget_value(run, index);
       Error late{ErrorCode::kTimedOut, "node '" + plan_->nodes[index].spec->name + "' took longer than it may"};
-      return end(run, index, State::kStarted, Outcome::kTimedOut, &late, record.ended_at, walk);
+      return end(run, index, State::kStarted, Outcome::kTimedOut, &late, attempt.at, walk);
     }
-    Error error = record.error() != nullptr ? *record.error() : Error{ErrorCode::kInternal, "no reason was given"};
-    const Outcome outcome = outcome_of(record.status(), error);
-    if (outcome == Outcome::kTimedOut && record.status() != TaskStatus::kFailed) {
+    Error error = attempt.error != nullptr ? *attempt.error : Error{ErrorCode::kInternal, "no reason was given"};
+    const Outcome outcome = outcome_of(attempt.status, error);
+    if (outcome == Outcome::kTimedOut && attempt.status != TaskStatus::kFailed) {
       error.message = "node '" + plan_->nodes[index].spec->name + "' was still " +
-                      (record.status() == TaskStatus::kTimedOutQueued ? "waiting" : "running") +
+                      (attempt.status == TaskStatus::kTimedOutQueued ? "waiting" : "running") +
                       " when its time was over";
     }
     if (outcome != Outcome::kCancelled && error.code != ErrorCode::kEnded) {
       Random random(options_.seed + seeds_.fetch_add(1, std::memory_order_relaxed));
-      if (const std::optional<Time> next = slot.attempts.after_failure(error, record.ended_at, random)) {
-        executor_.call_at(*next, [this, before = Ref<NodeRecord>(record), alive = Ref<RunState>(run), index] {
-          if (alive->slot(index).state.load(std::memory_order_acquire) != State::kStarted) return;
-          // As if by the attempt before: so it is never made to wait for room in a queue.
-          const CurrentTaskScope scope(before.get(), true);
-          start_attempt(*alive, index, false);
+      if (const std::optional<Time> next = slot.attempts.after_failure(error, attempt.at, random)) {
+        executor_.call_at(*next, [this, alive = Ref<RunState>(run), index] {
+          if (alive->slot(index).state.load(std::memory_order_acquire) == State::kStarted) {
+            start_attempt(*alive, index, true);
+          }
         });
         return;
       }
     }
-    end(run, index, State::kStarted, outcome, &error, record.ended_at, walk);
+    end(run, index, State::kStarted, outcome, &error, attempt.at, walk);
+  }
+
+  // (Attempts follow one another: nobody else writes.)
+  static void add_busy(NodeSlot& slot, Duration ran) {
+    slot.busy.store(slot.busy.load(std::memory_order_relaxed) + ran.count(), std::memory_order_relaxed);
   }
 
   static Outcome outcome_of(TaskStatus status, const Error& error) {
@@ -454,7 +475,7 @@ class BasicGraphEngine final : public GraphEngine {
 
     for (const GraphPlan::Node::Child& child : node.children) {
       if (!has_value && (!child.optional || Faults::kRequireOptional)) fail_child(slot, node, child.node, walk);
-      count_down(run, index, child.node);
+      count_down(run, index, child.node, walk);
     }
     if (from == State::kOpen) {
       for (const NodeSpec::Input& input : node.spec->inputs) {
@@ -462,7 +483,12 @@ class BasicGraphEngine final : public GraphEngine {
           cancel_node(run, input.node, walk);
       }
     }
-    if (run.pending.fetch_sub(1, std::memory_order_acq_rel) == 1) finish(run, index, now);
+    if (walk.here != nullptr) {
+      ++walk.here->ended;
+      walk.here->last_ended = index;
+    } else if (run.pending.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      finish(run, index, now);
+    }
   }
 
   void fall_back(RunState& run, const GraphPlan::Node& node, NodeSlot& slot) {
@@ -494,14 +520,18 @@ class BasicGraphEngine final : public GraphEngine {
          {ErrorCode::kUnavailable, slot.error->message.empty() ? why : why + ": " + slot.error->message}});
   }
 
-  // One input less to wait for.
-  void count_down(RunState& run, std::uint32_t index, std::uint32_t child) {
+  // One input less to wait for. Of a series of several, what can start comes later in it, or is collected at its end.
+  void count_down(RunState& run, std::uint32_t index, std::uint32_t child, const Walk& walk) {
     NodeSlot& slot = run.slot(child);
-    const std::uint32_t before = slot.waits.fetch_sub(1, std::memory_order_acq_rel);
-    const bool last = (before & ~NodeSlot::kAhead) == 1;
-    if (last) slot.last_input.store(index, std::memory_order_relaxed);
-    const bool starts = last || (Faults::kStartTwice && before == 2);
-    if (!starts || (before & NodeSlot::kAhead) != 0) return;
+    std::uint32_t before = slot.waits.load(std::memory_order_acquire);
+    if (before == 1) {
+      slot.waits.store(0, std::memory_order_release);  // Every input counts once: there is nobody else.
+    } else {
+      before = slot.waits.fetch_sub(1, std::memory_order_acq_rel);
+    }
+    if (before == 1) slot.last_input.store(index, std::memory_order_relaxed);
+    const bool starts = before == 1 || (Faults::kStartTwice && before == 2);
+    if (!starts || (walk.here != nullptr && walk.here->order().size() > 1)) return;
     if (slot.state.load(std::memory_order_acquire) == State::kOpen || Faults::kStartTwice) {
       Starter::current->ready.push_back(child);
     }
@@ -547,37 +577,13 @@ class BasicGraphEngine final : public GraphEngine {
 
   // ---- learning
 
-  static constexpr float kQuickNs = 5000;
-  static constexpr std::uint32_t kSeenEnough = 32;
   static constexpr std::size_t kMostTogether = 64;
 
-  // Of quick ones every sixteenth, so that they do not all write to the same place.
-  void learn(const NodeRecord& record) {
-    NodePace& pace = paces_[record.index()];
-    const float mean = pace.mean_ns.load(std::memory_order_relaxed);
-    const bool has_begun = record.has_begun();
-    const auto ran = static_cast<float>(has_begun ? (record.ended_at - record.started_at).count() : 0);
-    thread_local std::uint32_t turn = 0;
-    if (mean >= 0 && mean < kQuickNs && ran < 10 * kQuickNs && ++turn % 16 != 0 &&
-        pace.seen.load(std::memory_order_relaxed) >= kSeenEnough) {
-      return;
-    }
-    const auto queued =
-        static_cast<float>(((has_begun ? record.started_at : record.ended_at) - record.submitted_at).count());
-    const float old_queued = pace.queued_ns.load(std::memory_order_relaxed);
-    pace.queued_ns.store(old_queued + (std::max(queued, 0.0F) - old_queued) / 4, std::memory_order_relaxed);
-    if (!has_begun || (record.status() != TaskStatus::kSuccess && ran < mean)) return;  // Failing can be quick.
-    pace.mean_ns.store(mean < 0 ? ran : mean + (ran - mean) / 8, std::memory_order_relaxed);
-    if (pace.seen.load(std::memory_order_relaxed) < kSeenEnough && record.status() == TaskStatus::kSuccess) {
-      pace.seen.fetch_add(1, std::memory_order_relaxed);
-    }
-    note_quick();
-  }
-
-  void note_quick() {
+  void learn(std::uint32_t index, Duration queued, std::optional<Duration> ran, TaskStatus status) {
+    if (!paces_[index].learn(queued, ran, status)) return;
     bool all = plan_->nodes.size() <= kMostTogether && plan_->groups.size() == plan_->nodes.size();
     for (std::uint32_t i = 0; all && i < plan_->nodes.size(); ++i) {
-      all = is_quick(i) && !plan_->nodes[i].is_coroutine;
+      all = paces_[i].is_quick() && !plan_->nodes[i].is_coroutine;
     }
     if (all != all_quick_.load(std::memory_order_relaxed)) all_quick_.store(all, std::memory_order_relaxed);
   }
@@ -622,6 +628,10 @@ class BasicGraphEngine final : public GraphEngine {
   GraphTally tally_;
   std::vector<NodePace> paces_;
   std::atomic<bool> all_quick_{false};
+  SeriesPlan all_nodes_;                  // In the plan's order,
+  std::deque<SeriesPlan> single_nodes_;   // and each alone.
+  std::vector<std::uint32_t> indices_;    // 0, 1, 2, ...
+  bool any_takes_context_ = false;
   std::atomic<std::uint64_t> seeds_{1};
 
   mutable Mutex mutex_;

@@ -1,18 +1,11 @@
 #include "graph/node_record.h"
 
-#include "cohort/task/internal/executor_access.h"
-
 namespace cohort::internal {
 
-NodeRecord::NodeRecord(Ref<RunState> run, std::uint32_t index, Kind kind)
-    : TaskRecord(*run->plan().nodes[index].label), run_(std::move(run)), index_(index), kind_(kind) {
+NodeRecord::NodeRecord(RunState& run, std::uint32_t index, bool is_timed)
+    : NodeTask(run, index, run.plan().nodes[index].takes_context, *run.plan().nodes[index].label) {
   ask_for_end();
-  ExecutorAccess::set_home(run_->engine().executor(), *this);
-  if (node().takes_context) {
-    stop_.emplace();
-    context_.stop = stop_->get_token();
-  }
-  if (kind == Kind::kTimed) {
+  if (is_timed) {
     extras().options.deadline = run_->slot(index).attempts.deadline();
     special = timed = true;
     awaited = run_->awaited;
@@ -30,12 +23,10 @@ bool NodeRecord::run() {
       claim_by_body(TaskStatus::kSuccess);
       return true;
     }
-    const Attempts& attempts = run_->slot(index_).attempts;
-    context_.deadline = attempts.deadline();
-    context_.attempt = attempts.number();
+    if (node().is_coroutine) set_context();
   }
   if (node().is_coroutine) return go_on();
-  body().run(*run_, context_, *this);
+  run_body();
   return true;
 }
 
@@ -61,10 +52,6 @@ bool NodeRecord::go_on() {
   }
   coroutine_ = Task<void>();
   return true;
-}
-
-void NodeRecord::on_stop() {
-  if (stop_) stop_->request_stop();
 }
 
 void NodeRecord::on_end() {

@@ -5,56 +5,83 @@
 #include <utility>
 
 #include "cohort/graph/internal/graph_engine.h"
+#include "cohort/task/internal/executor_access.h"
+#include "cohort/task/internal/series_record.h"
 #include "cohort/task/internal/task_record.h"
 
 namespace cohort::internal {
 
-/// One attempt of one node, as a task of its group.
-class NodeRecord final : public TaskRecord, public NodeEnd {
+/// A record that runs bodies of nodes: where they leave their ends.
+template <class Record>
+class NodeTask : public Record, public NodeEnd {
  public:
-  enum class Kind : std::uint8_t {
-    kTimed,  ///< The executor sees to its deadline.
-    kQuick,  ///< It is expected to be short; its deadline is looked at when it has ended.
-    kAhead,  ///< The same, and handed in before its inputs have ended.
-  };
+  bool claim() final { return this->claim_by_body(TaskStatus::kSuccess); }
+  void* place() final { return run_->value_place(index_); }
+  void made() final { run_->slot(index_).made.store(true, std::memory_order_relaxed); }
+  void not_made(Error error) final {
+    this->set_error(std::move(error));
+    this->reclaim_by_body(TaskStatus::kFailed);
+  }
+  void fail(Error error) final {
+    const bool cancelled = error.code == ErrorCode::kCancelled;
+    if (this->claim_by_body(cancelled ? TaskStatus::kCancelled : TaskStatus::kFailed)) {
+      this->set_error(std::move(error));
+    }
+  }
 
-  NodeRecord(Ref<RunState> run, std::uint32_t index, Kind kind);
+ protected:
+  template <class... Arguments>
+  NodeTask(RunState& run, std::uint32_t index, bool with_stop, Arguments&&... arguments)
+      : Record(std::forward<Arguments>(arguments)...), run_(run), index_(index) {
+    ExecutorAccess::set_home(run.engine().executor(), *this);
+    if (!with_stop) return;
+    stop_.emplace();
+    context_.stop = stop_->get_token();
+  }
+
+  [[nodiscard]] const GraphPlan::Node& node() const { return run_->plan().nodes[index_]; }
+  [[nodiscard]] const NodeBody& body() const { return *node().spec->body; }
+  void set_context() {
+    const Attempts& attempts = run_->slot(index_).attempts;
+    context_.deadline = attempts.deadline();
+    context_.attempt = attempts.number();
+    context_.provider = nullptr;
+  }
+  void run_body() {
+    set_context();
+    body().run(*run_, context_, *this);
+  }
+  void on_stop() override {
+    if (stop_) stop_->request_stop();
+  }
+
+  const Ref<RunState> run_;
+  std::uint32_t index_;
+  NodeContext context_;
+
+ private:
+  std::optional<std::stop_source> stop_;  // For bodies that take a context.
+};
+
+/// One attempt of one node, as a task of its group.
+class NodeRecord final : public NodeTask<TaskRecord> {
+ public:
+  /// Timed: the executor sees to its deadline.
+  NodeRecord(RunState& run, std::uint32_t index, bool is_timed);
 
   [[nodiscard]] std::uint32_t index() const { return index_; }
-  [[nodiscard]] Kind kind() const { return kind_; }
-  [[nodiscard]] bool has_run() const { return begun_; }
 
   bool run() override;
   [[nodiscard]] bool is_coroutine() const override { return node().is_coroutine; }
 
-  bool claim() override { return claim_by_body(TaskStatus::kSuccess); }
-  void* place() override { return run_->value_place(index_); }
-  void made() override { run_->slot(index_).made.store(true, std::memory_order_relaxed); }
-  void not_made(Error error) override {
-    set_error(std::move(error));
-    reclaim_by_body(TaskStatus::kFailed);
-  }
-  void fail(Error error) override {
-    const bool cancelled = error.code == ErrorCode::kCancelled;
-    if (claim_by_body(cancelled ? TaskStatus::kCancelled : TaskStatus::kFailed)) set_error(std::move(error));
-  }
-
  protected:
-  void on_stop() override;
   void on_end() override;
 
  private:
-  [[nodiscard]] const GraphPlan::Node& node() const { return run_->plan().nodes[index_]; }
-  [[nodiscard]] const NodeBody& body() const { return *node().spec->body; }
   bool go_on();
 
-  Ref<RunState> run_;
-  const std::uint32_t index_;
-  const Kind kind_;
   bool begun_ = false;
   bool declined_ = false;
-  NodeContext context_;
-  std::optional<std::stop_source> stop_;  // For bodies that take a context.
   Task<void> coroutine_;
 };
 

@@ -30,7 +30,7 @@ void GraphTally::count(const RunState& run) {
     node.queued.record(between(slot.ready_at.load(std::memory_order_relaxed), started));
     node.ran.record(between(started, slot.ended_at.time_since_epoch().count()));
   }
-  for (std::uint32_t at = run.last_ended; at != NodeSlot::kAhead;
+  for (std::uint32_t at = run.last_ended; at != NodeSlot::kNone;
        at = run.slot(at).last_input.load(std::memory_order_relaxed)) {
     ++part.nodes[at].critical;
   }

@@ -80,7 +80,7 @@ bool RunState::when_done(Function<void()> call) {
 
 std::vector<std::uint32_t> RunState::critical_path() const {
   std::vector<std::uint32_t> path;
-  for (std::uint32_t at = last_ended; at != NodeSlot::kAhead;) {
+  for (std::uint32_t at = last_ended; at != NodeSlot::kNone;) {
     path.push_back(at);
     at = slots_[at].last_input.load(std::memory_order_relaxed);
   }

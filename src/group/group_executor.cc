@@ -8,6 +8,7 @@ namespace cohort {
 
 using internal::AwaitState;
 using internal::Scheduler;
+using internal::SeriesRecord;
 using internal::TaskRecord;
 using internal::ThreadDriver;
 
@@ -97,9 +98,7 @@ std::unique_ptr<Error> GroupExecutor::await(AwaitState& state, std::optional<Tim
   return driver_->await(state, until);
 }
 void GroupExecutor::block(AwaitState& state) { driver_->block(state); }
-bool GroupExecutor::run_together(std::span<TaskRecord* const> records, Time now) {
-  return driver_->run_together(records, now);
-}
+bool GroupExecutor::run_series(SeriesRecord& series, Time now) { return driver_->run_series(series, now); }
 bool GroupExecutor::limit_current_task(std::optional<Time> end) {
   TaskRecord* const task = internal::current_task();
   COHORT_ASSERT(task != nullptr && task->home == &home(), "limit_current_task is for a task of this executor");

@@ -17,6 +17,7 @@
 #include "cohort/task/explanation.h"
 #include "cohort/task/group_stats.h"
 #include "cohort/task/internal/await_state.h"
+#include "cohort/task/internal/series_record.h"
 #include "cohort/task/internal/task_record.h"
 #include "group/await_cycle.h"
 #include "group/group.h"
@@ -38,6 +39,7 @@ struct Actions {
     let_go.swap(other.let_go);
     admit.swap(other.admit);
     calls.swap(other.calls);
+    cut.swap(other.cut);
     released.swap(other.released);
     forgotten.swap(other.forgotten);
     std::swap(wake, other.wake);
@@ -61,6 +63,7 @@ struct Actions {
   std::vector<TaskRef> let_go;          ///< Unblock their threads without permits: they have run out of time.
   std::vector<TaskRef> admit;           ///< Unblock their submitters: they have a place in the queue.
   std::vector<Function<void()>> calls;  ///< Alarms whose time has come.
+  std::vector<TaskRef> cut;             ///< Series: tell them that their rest has been taken back.
   int wake = 0;                         ///< So many idle workers are to call take().
 
   // References that the scheduler no longer needs, and since when.
@@ -76,6 +79,7 @@ struct Actions {
     std::ranges::move(other.settle, std::back_inserter(settle));
     std::ranges::move(other.stop, std::back_inserter(stop));
     std::ranges::move(other.calls, std::back_inserter(calls));
+    std::ranges::move(other.cut, std::back_inserter(cut));
     std::ranges::move(other.released, std::back_inserter(released));
     forgotten.insert(forgotten.end(), other.forgotten.begin(), other.forgotten.end());
     other.forgotten.clear();
@@ -83,8 +87,8 @@ struct Actions {
   }
 
   [[nodiscard]] bool empty() const {
-    return settle.empty() && stop.empty() && let_go.empty() && admit.empty() && calls.empty() && wake == 0 &&
-           released.empty() && forgotten.empty();
+    return settle.empty() && stop.empty() && let_go.empty() && admit.empty() && calls.empty() && cut.empty() &&
+           wake == 0 && released.empty() && forgotten.empty();
   }
 };
 
@@ -117,7 +121,8 @@ struct NoFaults {
 ///
 /// A record that is done may still look taken: see end_plain_segment.
 ///
-/// References. The scheduler holds one reference to a record from submit or follow until it forgets it, or rejects it.
+/// References. The scheduler holds one reference to a record from submit or follow until it forgets it, or rejects it;
+/// to a series' from when a task of it becomes one like any other.
 ///
 /// Parts: scheduler_submit.h (in and out of queues), scheduler_take.h (who is taken), scheduler_run.h (turns),
 /// scheduler_await.h (nested work),
@@ -169,9 +174,8 @@ class Scheduler {
   bool take(Turn& turn, std::span<const Submitted> arrivals, Time now);
   /// Takes just this one if it waits, is first in its group, and its permits are free.
   bool take_only(TaskRecord& record, Turn& turn, Time now);
-  /// Takes all of these, which have not been handed in, in their order, if each is plain and could run now, and nothing
-  /// else of its group waits; at most one of a group. Otherwise none of them is touched.
-  bool take_together(std::span<TaskRecord* const> records, Turn& turn, Time now);
+  /// Takes all tasks of a series if each could run now, and nothing else of its group waits. Otherwise it does nothing.
+  bool take_series(SeriesRecord& series, Turn& turn, Time now);
   /// Every begun entry has ended.
   void finish(Turn& turn, Time now);
   /// There is one worker more that has nothing to do,
@@ -305,8 +309,11 @@ class Scheduler {
   void take_plain(Turn& turn, std::uint32_t share, double& budget_ns);
   void take_arrivals(std::span<const Submitted> arrivals, Turn& turn, double& budget_ns);
   bool take_at_once(TaskRecord& record, Turn& turn, double& budget_ns);
+  [[nodiscard]] bool could_start_at_once(const Group& group) const;
   [[nodiscard]] Group* idle_group_for(const TaskRecord& record) const;
   void put_into(Turn& turn, Group& group, TaskRecord& record, double& budget_ns);
+  void start_at_once(Turn& turn, Group& group, double& budget_ns);
+  bool find_groups(SeriesPlan& plan) const;
   TaskRecord* choose(Group& group, bool has_permit, bool has_place) const;
   Turn::Segment& open_segment(Group& group, Turn& turn);
   void start(TaskRecord& record, Turn::Segment& segment, Turn& turn);
@@ -316,6 +323,7 @@ class Scheduler {
   void give_back_rest_of(const Group& group);
   bool take_out_of_turn(TaskRecord& record);
   void undo_start(TaskRecord& record, const Turn& turn);
+  void undo_start_in_series(Group& group);
   void wind_up(Turn& turn, TaskRecord* stays);
   void end_segment(Turn& turn, Turn::Segment& segment, double rate, TaskRecord* stays, Used& all);
   void end_finished(Turn& turn);

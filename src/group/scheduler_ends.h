@@ -80,7 +80,7 @@ void Scheduler<Faults>::close_lease(const GroupLease& lease, Time now) {
   Group* group = groups_.find(lease.key(), lease.key_hash());
   if (group == nullptr) return;
   end_work(*group, "the token for group '" + group->key + "' was closed",
-           [&](const TaskRecord& record) { return record.label().lease() == &lease; });
+           [&](const TaskRecord& record) { return record.leased && record.label().lease() == &lease; });
 }
 
 // Of those that are meant, what waits is cancelled, what has begun is asked to stop.
@@ -110,9 +110,11 @@ void Scheduler<Faults>::end_work(Group& group, const std::string& reason, IsMean
     for (TaskRecord* record = list->front(); record != nullptr; record = TaskList::next(*record)) stop(*record);
   }
   for (Turn* turn = turns_.front(); turn != nullptr; turn = IntrusiveList<Turn>::next(*turn)) {
-    for (std::uint32_t i = turn->ended_tasks; i < turn->count; ++i) {
-      TaskRecord& record = *turn->tasks[i];
-      if (record.group == &group) stop(record);  // All that is left in turns has begun.
+    for (std::uint32_t i = turn->first_open(); i < turn->count; ++i) {
+      if (&turn->group_of(i) != &group) continue;
+      // All that is left in turns of the group has begun. The next one of a series is not to be stopped in its place.
+      if (turn->series != nullptr) give_back_rest(*turn);
+      if (i >= turn->first_open()) stop(*turn->tasks[i]);
     }
   }
   refresh(group);
@@ -152,8 +154,8 @@ std::vector<TaskRef> Scheduler<Faults>::open_tasks(std::string_view key) const {
   }
   for (const TaskList& queue : group->queues) add_list(queue);
   for (Turn* turn = turns_.front(); turn != nullptr; turn = IntrusiveList<Turn>::next(*turn)) {
-    for (std::uint32_t i = turn->ended_tasks; i < turn->count; ++i) {
-      if (turn->tasks[i]->group == group) add(*turn->tasks[i]);
+    for (std::uint32_t i = turn->first_open(); i < turn->count; ++i) {
+      if (&turn->group_of(i) == group) add(*turn->tasks[i]);
     }
   }
   return open;

@@ -20,6 +20,7 @@ void Scheduler<Faults>::give_back_rest(Turn& turn) {
   if (turn.goes_on) return;  // Its one task has begun long ago, even if its worker has not come to it yet.
   const std::uint32_t kept = turn.take_back();
   if (turn.count == kept) return;
+  if (turn.series != nullptr) actions_.cut.emplace_back(*turn.series);
   while (turn.count > kept) {
     TaskRecord& record = *turn.tasks[--turn.count];
     Turn::Segment& segment = turn.segments[turn.segment_count - 1];
@@ -27,8 +28,12 @@ void Scheduler<Faults>::give_back_rest(Turn& turn) {
     segment.charged_ns -= segment.each_ns;
     charge(group, -segment.each_ns);
     --segment.count;
-    undo_start(record, turn);
-    enqueue_again(group, record);
+    if (turn.series != nullptr) {
+      undo_start_in_series(group);
+    } else {
+      undo_start(record, turn);
+      enqueue_again(group, record);
+    }
     const bool emptied = segment.count == 0;
     if (emptied) {
       release_segment(segment);
@@ -44,7 +49,7 @@ void Scheduler<Faults>::give_back_rest(Turn& turn) {
   }
   // The current task alone is left of its group: a place in layer 2 that others had needed is free.
   Turn::Segment& current = turn.segments[turn.segment_count - 1];
-  if (!turn.tasks[kept - 1]->own_account) release_place(*current.group, current.in_flight);
+  if (turn.series == nullptr && !turn.tasks[kept - 1]->own_account) release_place(*current.group, current.in_flight);
   refresh(*current.group);
 }
 
@@ -56,6 +61,15 @@ void Scheduler<Faults>::undo_start(TaskRecord& record, const Turn& turn) {
   if (!turn.measured) group.counters.queue_time -= turn.taken_at - record.submitted_at;
   if (group.pace) group.pace->bucket.put_back(now_);
   record.own_account = false;
+}
+
+// It is as if it had never been there.
+template <class Faults>
+void Scheduler<Faults>::undo_start_in_series(Group& group) {
+  --group.counters.submitted;
+  --group.counters.started;
+  --group.present;
+  --present_;
 }
 
 // For a task that was taken: true when it had not begun, and waits again.
@@ -76,7 +90,7 @@ template <class Faults>
 void Scheduler<Faults>::give_back_rest_of(const Group& group) {
   for (Turn* turn = turns_.front(); turn != nullptr; turn = IntrusiveList<Turn>::next(*turn)) {
     for (std::uint32_t i = turn->begun(); i < turn->count; ++i) {
-      if (turn->tasks[i]->group != &group) continue;
+      if (&turn->group_of(i) != &group) continue;
       give_back_rest(*turn);
       break;
     }
@@ -97,7 +111,7 @@ void Scheduler<Faults>::wind_up(Turn& turn, TaskRecord* stays) {
   const double rate = turn_rate(turn);
   if (std::exchange(turn.out, false)) turns_.erase(turn);  // First, so that nobody charges it any more.
   Used all;
-  actions_.forgotten.reserve(actions_.forgotten.size() + turn.count);
+  if (turn.series == nullptr) actions_.forgotten.reserve(actions_.forgotten.size() + turn.count);
   for (std::uint32_t s = turn.ended_segments; s < turn.segment_count; ++s) {
     if (s + 4 < turn.segment_count) turn.segments[s + 4].group->prefetch();
     end_segment(turn, turn.segments[s], rate, stays, all);
@@ -112,7 +126,9 @@ void Scheduler<Faults>::wind_up(Turn& turn, TaskRecord* stays) {
 template <class Faults>
 void Scheduler<Faults>::end_segment(Turn& turn, Turn::Segment& segment, double rate, TaskRecord* stays, Used& all) {
   Group& group = *segment.group;
-  if (stays == nullptr && turn.measured && segment.plain && group.plain && segment.succeeded == segment.count) {
+  const bool has_left = stays != nullptr && stays->group == &group;
+  const bool all_succeeded = turn.measured && segment.plain && segment.succeeded == segment.count;
+  if (group.plain && (turn.series != nullptr ? !has_left : stays == nullptr && all_succeeded)) {
     return end_plain_segment(turn, segment, rate, all);
   }
   const Used used = end_tasks(turn, segment, stays);
@@ -120,7 +136,7 @@ void Scheduler<Faults>::end_segment(Turn& turn, Turn::Segment& segment, double r
   learn(group, used.time, used.tasks);
   all.time += used.time;
   all.tasks += used.tasks;
-  if (stays != nullptr && stays->group == &group) {
+  if (has_left) {
     stays->holds_concurrency = std::exchange(segment.concurrency, false);
     if (stays->own_account) segment.in_flight = false;
   }
@@ -148,8 +164,9 @@ void Scheduler<Faults>::end_finished(Turn& turn) {
   }
 }
 
-// The same for tasks of a plain group that have all been measured and have all succeeded: nobody will ask for them any
-// more, so they are dropped without a look. What they are left with (phase, group) means nothing once they are done.
+// The same for tasks of a plain group that have all been measured, and have all succeeded or are of a series: nobody
+// will ask for them any more, so they are dropped without a look. What they are left with (phase, group) means nothing
+// once they are done.
 template <class Faults>
 inline void Scheduler<Faults>::end_plain_segment(Turn& turn, Turn::Segment& segment, double rate, Used& all) {
   Group& group = *segment.group;
@@ -161,8 +178,10 @@ inline void Scheduler<Faults>::end_plain_segment(Turn& turn, Turn::Segment& segm
   group.expected_whole_ns = static_cast<float>(group.expected_ns);
   group.counters.thread_time += used;
   group.counters.queue_time += Duration(static_cast<std::int64_t>(segment.queued_ns));
-  group.counters.settled[static_cast<std::size_t>(TaskStatus::kSuccess)] += segment.count;
-  for (std::uint32_t i = 0; i < segment.count; ++i) actions_.forgotten.push_back(turn.tasks[segment.first + i]);
+  group.counters.settled[static_cast<std::size_t>(segment.last_status)] += segment.count;
+  if (turn.series == nullptr) {
+    for (std::uint32_t i = 0; i < segment.count; ++i) actions_.forgotten.push_back(turn.tasks[segment.first + i]);
+  }
   group.present -= segment.count;
   present_ -= segment.count;
   release_segment(segment);
@@ -177,6 +196,16 @@ inline void Scheduler<Faults>::end_plain_segment(Turn& turn, Turn::Segment& segm
 template <class Faults>
 auto Scheduler<Faults>::end_tasks(Turn& turn, const Turn::Segment& segment, const TaskRecord* stays) -> Used {
   Used used;
+  if (turn.series != nullptr && (stays == nullptr || stays->group != segment.group)) {  // Nothing else is left of it.
+    Group& group = *segment.group;
+    used = {Duration(static_cast<std::int64_t>(segment.used_ns)), segment.count};
+    group.counters.thread_time += used.time;
+    group.counters.queue_time += Duration(static_cast<std::int64_t>(segment.queued_ns));
+    group.counters.settled[static_cast<std::size_t>(segment.last_status)] += segment.count;
+    group.present -= segment.count;
+    present_ -= segment.count;
+    return used;
+  }
   for (std::uint32_t i = segment.first; i < segment.first + segment.count; ++i) {
     TaskRecord& record = *turn.tasks[i];
     const Time started = turn.goes_on ? turn.taken_at : record.started_at;
@@ -214,6 +243,13 @@ template <class Faults>
 TaskRecord& Scheduler<Faults>::leave_turn(Turn& turn) {
   give_back_rest(turn);
   TaskRecord& record = *turn.tasks[turn.count - 1];
+  if (turn.series != nullptr) {  // From here on it is a task like any other.
+    record.group = &turn.group_of(turn.count - 1);
+    record.sequence = ++record.group->last_sequence;
+    record.phase = Phase::kTaken;
+    record.own_account = true;
+    record.count_executors_reference();
+  }
   wind_up(turn, &record);
   return record;
 }

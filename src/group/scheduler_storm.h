@@ -20,6 +20,8 @@ namespace cohort::internal {
 
 inline std::string storm_key(int group) { return "g" + std::to_string(group); }
 
+class StormSeries;
+
 /// A body that is played, not run.
 class StormTask final : public TaskRecord {
  public:
@@ -45,6 +47,21 @@ class StormTask final : public TaskRecord {
   bool stop_asked = false;
   std::uint64_t order = 0;
   Ref<AwaitState> waits_for;
+  StormSeries* series = nullptr;  ///< It is played as one of these, unless that is cut before.
+};
+
+/// A series of them. Its bodies block.
+class StormSeries final : public SeriesRecord {
+ public:
+  explicit StormSeries(SeriesPlan& plan) : SeriesRecord(plan) {}
+  bool run() override { return true; }
+  void end_one(Time) override {}
+  void end_all() override {}
+  void on_cut() override {}
+
+  [[nodiscard]] StormTask* current() const { return begun() == 0 ? nullptr : tasks[begun() - 1].get(); }
+
+  std::vector<Ref<StormTask>> tasks;
 };
 
 template <class Faults>
@@ -66,7 +83,7 @@ class Storm {
     return broken_;
   }
 
-  [[nodiscard]] std::uint64_t together() const { return together_; }
+  [[nodiscard]] std::uint64_t series_taken() const { return series_taken_; }
 
  private:
   using Where = StormTask::Where;
@@ -79,6 +96,7 @@ class Storm {
     bool guest = false;  ///< A caller's thread, which takes only what it brings.
     Turn turn;
     StormTask* body = nullptr;
+    StormSeries* series = nullptr;  ///< What `body` is of.
     Time busy_until{};
   };
   struct Model {
@@ -165,9 +183,13 @@ class Storm {
   }
 
   int some_group() { return static_cast<int>(random_.below(kGroups)); }
-  StormTask* some_task() { return tasks_.empty() ? nullptr : tasks_[random_.below(tasks_.size())].get(); }
+  // Not one of a series: nobody has a handle of those.
+  StormTask* some_task() {
+    StormTask* task = tasks_.empty() ? nullptr : tasks_[random_.below(tasks_.size())].get();
+    return task != nullptr && task->series != nullptr ? nullptr : task;
+  }
 
-  Ref<StormTask> make_task(int group) {
+  Ref<StormTask> make_task(int group, bool for_series = false) {
     const int number = static_cast<int>(tasks_.size());
     auto task = Ref<StormTask>::adopt(new StormTask(number, group));
     if (!random_.chance(plain_)) task->priority = static_cast<Priority>(random_.below(kPriorityCount));
@@ -178,7 +200,8 @@ class Storm {
     } else {
       for (std::uint64_t i = random_.below(4); i > 0; --i) task->steps.push_back(static_cast<Step>(random_.below(8)));
     }
-    if (!random_.chance(plain_)) {
+    if (for_series) task->blocks = true;
+    if (!for_series && !random_.chance(plain_)) {
       SubmitOptions& limits = task->extras().options;
       if (random_.chance(0.15)) limits.queue_timeout = std::chrono::milliseconds(some(10));
       if (random_.chance(0.15)) limits.run_timeout = std::chrono::milliseconds(some(10));
@@ -282,31 +305,63 @@ class Storm {
 
   // ---- workers and bodies
 
-  // Several tasks at once, or none of them; then they are submitted like any.
-  void run_together(Worker& guest) {
+  // A series, or none of it; then its tasks are submitted like any.
+  void run_series(Worker& guest) {
     if (finishing_ || random_.chance(0.7)) return;
-    std::vector<TaskRecord*> records;
-    for (std::uint64_t i = some(4); i > 0; --i) {
-      const Ref<StormTask> task = make_task(some_group());
-      task->where = Where::kWaiting;
-      task->submitted_at = now_;
-      records.push_back(task.get());
+    std::vector<Ref<StormTask>> tasks;
+    std::vector<const TaskLabel*> labels;
+    const bool again = !plans_.empty() && random_.chance(0.5);  // Groups that were found may have been evicted since.
+    const std::vector<int> groups = again ? plan_groups_[random_.below(plans_.size())] : some_groups();
+    for (const int group : groups) {
+      tasks.push_back(make_task(group, true));
+      labels.push_back(&tasks.back()->label());
     }
-    if (scheduler_.take_together(records, guest.turn, now_)) {
-      guest.state = Worker::kInTurn;
-      ++together_;
+    const auto known = std::ranges::find(plan_groups_, groups);
+    SeriesPlan* plan = nullptr;
+    if (known != plan_groups_.end()) {
+      plan = plans_[static_cast<std::size_t>(known - plan_groups_.begin())].get();
     } else {
-      for (TaskRecord* record : records) {
-        scheduler_.submit(*record, Scheduler<Faults>::Origin::kOutside, Scheduler<Faults>::FullQueue::kAsGroupSays,
-                          now_);
-        apply();
-      }
+      plan_tasks_.insert(plan_tasks_.end(), tasks.begin(), tasks.end());  // They keep the labels.
+      plan_groups_.push_back(groups);
+      plan = plans_.emplace_back(std::make_unique<SeriesPlan>(labels)).get();
+    }
+    auto series = Ref<StormSeries>::adopt(new StormSeries(*plan));
+    series->tasks = tasks;
+    series->home = reinterpret_cast<ExecutorHome*>(this);
+    series->submitted_at = now_;
+    series_.push_back(series);
+    for (const auto& task : tasks) task->series = series.get();
+    if (scheduler_.take_series(*series, guest.turn, now_)) {
+      guest.state = Worker::kInTurn;
+      guest.series = series.get();
+      ++series_taken_;
+    } else {
+      submit_rest(*series);
     }
     apply();
   }
 
+  std::vector<int> some_groups() {
+    std::vector<int> groups;
+    for (std::uint64_t i = some(4); i > 0; --i) {
+      const int group = some_group();
+      if (std::ranges::find(groups, group) == groups.end() || random_.chance(0.05)) groups.push_back(group);
+    }
+    return groups;
+  }
+
+  void submit_rest(StormSeries& series) {
+    for (std::size_t i = series.begun(); i < series.tasks.size(); ++i) {
+      StormTask& task = *series.tasks[i];
+      if (std::exchange(task.series, nullptr) == nullptr) continue;
+      task.order = ++order_;
+      task.where = Where::kWaiting;
+      scheduler_.submit(task, Scheduler<Faults>::Origin::kOutside, Scheduler<Faults>::FullQueue::kAsGroupSays, now_);
+    }
+  }
+
   void step_worker(Worker& worker) {
-    if (worker.guest && worker.state == Worker::kLooking) return run_together(worker);
+    if (worker.guest && worker.state == Worker::kLooking) return run_series(worker);
     if (worker.state == Worker::kLooking) {
       if (scheduler_.take(worker.turn, some_arrivals(), now_)) {
         worker.state = Worker::kInTurn;
@@ -318,11 +373,20 @@ class Storm {
     }
     if (worker.state != Worker::kInTurn || worker.busy_until > now_) return;
     if (worker.body == nullptr) {
-      worker.body = static_cast<StormTask*>(worker.turn.begin(now_));
-      if (worker.body == nullptr) {
+      TaskRecord* record = worker.turn.begin(now_);
+      if (record == nullptr) {
+        if (worker.series != nullptr) worker.series->publish(now_);
         scheduler_.finish(worker.turn, now_);
         worker.state = Worker::kLooking;
+        worker.series = nullptr;
         return;
+      }
+      if (record->series) {
+        worker.series = static_cast<StormSeries*>(record);
+        if (!worker.turn.goes_on) worker.series->enter_next();
+        worker.body = worker.series->current();
+      } else {
+        worker.body = static_cast<StormTask*>(record);
       }
       begins(*worker.body);
       return;
@@ -357,29 +421,30 @@ class Storm {
     std::vector<TaskRef> targets;
     const std::size_t count = step == Step::kAwaitAll || step == Step::kAwaitAny ? 1 + random_.below(3) : 1;
     for (std::size_t i = 0; i < count; ++i) {
-      StormTask& target =
-          step == Step::kSubmitAndAwait || tasks_.size() < 4 ? submit(some_group(), &task) : *some_task();
+      StormTask* known_task = step == Step::kSubmitAndAwait || tasks_.size() < 4 ? nullptr : some_task();
+      StormTask& target = known_task == nullptr ? submit(some_group(), &task) : *known_task;
       const bool known = std::ranges::any_of(targets, [&](const TaskRef& each) { return each.get() == &target; });
       if (!known) targets.emplace_back(target);
     }
     const std::size_t need = step == Step::kAwaitAny ? 1 : targets.size();
     auto state = AwaitState::make(targets, need);
     if (state->satisfied()) return;
-    const auto error = scheduler_.check_await(task, *state, step == Step::kAwaitFor, now_);
+    TaskRecord& record = record_of(task);
+    const auto error = scheduler_.check_await(record, *state, step == Step::kAwaitFor, now_);
     if (error != nullptr) {
       if (error->code == ErrorCode::kTimedOut && !task.overrunning) fail(task, "an await failed without a time-out");
       return;
     }
     std::optional<Time> until;
     if (step == Step::kAwaitFor) until = now_ + std::chrono::milliseconds(some(5));
-    task.blocks_thread = task.blocks;
+    record.blocks_thread = task.blocks;
     task.where = Where::kParked;
     task.waits_for = state;
     leave(worker);
     scheduler_.park(worker.turn, *state, until, now_);
     for (const TaskRef& target : targets) mark_awaited(static_cast<StormTask&>(*target));
     apply();
-    state->arm([this, held = Ref<StormTask>(task), waited = state.get()] { scheduler_.resume(*held, *waited, now_); });
+    state->arm([this, held = TaskRef(record), waited = state.get()] { scheduler_.resume(*held, *waited, now_); });
     apply();
   }
 
@@ -391,8 +456,15 @@ class Storm {
     }
   }
 
+  // The record that stands for it.
+  static TaskRecord& record_of(StormTask& task) {
+    const bool in_series = task.series != nullptr && task.series->current() == &task;
+    return in_series ? static_cast<TaskRecord&>(*task.series) : task;
+  }
+
   void leave(Worker& worker) {
     worker.body = nullptr;
+    worker.series = nullptr;
     worker.state = Worker::kLooking;
   }
 
@@ -402,7 +474,7 @@ class Storm {
     const bool first = !task.started;
     const bool had_permits = task.where == Where::kAsleep || task.overrunning;
     task.where = Where::kOnWorker;
-    task.blocks_thread = false;
+    record_of(task).blocks_thread = false;
     if (task.waits_for) {
       task.waits_for->disarm();
       task.waits_for.reset();
@@ -431,7 +503,9 @@ class Storm {
     const TaskStatus status = random_.chance(0.8) ? TaskStatus::kSuccess : TaskStatus::kFailed;
     task.where = Where::kGone;
     if (!task.claim_by_body(status)) return;
-    if (turn != nullptr && turn->measured) turn->measure(task, status, now_);
+    TaskRecord& record = record_of(task);
+    if (&record != &task) record.claim_by_body(status);
+    if (turn != nullptr && (turn->measured || turn->series != nullptr)) turn->measure(record, status, now_);
     settled(task);
     task.publish(now_);
   }
@@ -462,7 +536,11 @@ class Storm {
         task.set_error(std::move(each.error));
         task.publish(now_);
       }
-      for (const TaskRef& each : actions.stop) static_cast<StormTask&>(*each).stop_asked = true;
+      for (const TaskRef& each : actions.stop) {
+        auto* task = each->series ? static_cast<StormSeries&>(*each).current() : static_cast<StormTask*>(each.get());
+        if (task != nullptr) task->stop_asked = true;
+      }
+      for (const TaskRef& each : actions.cut) submit_rest(static_cast<StormSeries&>(*each));
       for (const TaskRef& each : actions.let_go) {
         auto& task = static_cast<StormTask&>(*each);
         if (task.waits_for) task.waits_for->disarm();
@@ -537,14 +615,15 @@ class Storm {
   }
 
   bool could_run(const StormTask& task) const {
-    if (task.phase == Phase::kContinuing) return true;
+    const Phase phase = record_of(const_cast<StormTask&>(task)).phase;
+    if (phase == Phase::kContinuing) return true;
     const Model& model = models_[static_cast<std::size_t>(task.in_group)];
     const auto stats = const_cast<Scheduler<Faults>&>(scheduler_).group_stats(key(task.in_group), now_);
     if (!stats.ok() || scheduler_.global_running() >= global_limit_ || stats->running >= model.concurrency)
       return false;
     if (scheduler_.global_running() != permits_out() || stats->running != permits_out(task.in_group)) return true;
-    if (task.phase == Phase::kResuming) return true;
-    if (task.phase != Phase::kWaiting || model.paused || model.stopped || model.rated) return false;
+    if (phase == Phase::kResuming) return true;
+    if (phase != Phase::kWaiting || model.paused || model.stopped || model.rated) return false;
     if (stats->overrunning >= stats->limits.max_overrunning) return false;
     return task.was_awaited || (stats->in_flight < model.in_flight && stats->parked < max_parked_ / 4 &&
                                 scheduler_.stats().parked < max_parked_);
@@ -553,11 +632,15 @@ class Storm {
   // What turns and sleeping bodies hold: one permit of layer 1 a turn, one of layer 3 a group in it.
   std::uint32_t permits_out() const {
     std::uint32_t out = count([](const StormTask& task) { return task.holds_global; });
+    for (const auto& series : series_) out += series->holds_global ? 1 : 0;
     for (const Worker& worker : workers_) out += worker.turn.out && worker.turn.global ? 1 : 0;
     return out;
   }
   std::uint32_t permits_out(int group) const {
     std::uint32_t out = count([&](const StormTask& task) { return task.in_group == group && task.holds_concurrency; });
+    for (const auto& series : series_) {
+      out += series->holds_concurrency && series->current()->in_group == group ? 1 : 0;
+    }
     for (const Worker& worker : workers_) {
       for (std::uint32_t s = 0; worker.turn.out && s < worker.turn.segment_count; ++s) {
         const Turn::Segment& segment = worker.turn.segments[s];
@@ -613,7 +696,7 @@ class Storm {
   Random random_;
   Time start_ = Time(std::chrono::hours(1));
   Time now_ = start_;
-  std::uint64_t together_ = 0;  ///< How often several were taken at once.
+  std::uint64_t series_taken_ = 0;
   std::uint32_t workers_count_ = 1;
   double plain_ = 0;                 ///< How many tasks use nothing special.
   bool calm_ = false;                ///< Nobody but submitters and those who cancel.
@@ -627,6 +710,10 @@ class Storm {
   std::vector<Worker> workers_;
   std::vector<Ref<StormTask>> tasks_;
   std::vector<Ref<StormTask>> let_go_;
+  std::vector<Ref<StormSeries>> series_;
+  std::vector<std::unique_ptr<SeriesPlan>> plans_;
+  std::vector<std::vector<int>> plan_groups_;  ///< Of the plans.
+  std::vector<Ref<StormTask>> plan_tasks_;
   std::uint64_t order_ = 0;
   bool finishing_ = false;
   std::string broken_;

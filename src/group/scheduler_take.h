@@ -340,23 +340,34 @@ template <class Faults>
 [[gnu::always_inline]] inline Group* Scheduler<Faults>::idle_group_for(const TaskRecord& record) const {
   const TaskLabel& label = record.label();
   Group* group = groups_.find(label.key(), label.key_hash());
-  if (group == nullptr || !is_plain_arrival(record, *group) || group->waiting != 0 || group->running >= group->width ||
-      is_long(*group)) {
-    return nullptr;
-  }
-  return group;
+  return group != nullptr && is_plain_arrival(record, *group) && could_start_at_once(*group) ? group : nullptr;
+}
+
+// For a plain group: a task that has not been handed in yet would not have to wait for anything of it.
+template <class Faults>
+[[gnu::always_inline]] inline bool Scheduler<Faults>::could_start_at_once(const Group& group) const {
+  return group.waiting == 0 && group.running < group.width && !is_long(group);
 }
 
 template <class Faults>
 [[gnu::always_inline]] inline void Scheduler<Faults>::put_into(Turn& turn, Group& group, TaskRecord& record,
                                                                double& budget_ns) {
-  ++group.counters.submitted;
-  ++group.counters.started;
-  adopt(group, record);
+  record.group = &group;
   record.sequence = ++group.last_sequence;
   record.phase = Phase::kTaken;
   record.own_account = true;
   if (!turn.measured) group.counters.queue_time += now_ - record.submitted_at;
+  start_at_once(turn, group, budget_ns);
+  turn.tasks[turn.count++] = &record;
+}
+
+// What it means for a group that a task of it begins without having waited, as the next entry of the turn.
+template <class Faults>
+[[gnu::always_inline]] inline void Scheduler<Faults>::start_at_once(Turn& turn, Group& group, double& budget_ns) {
+  ++group.counters.submitted;
+  ++group.counters.started;
+  ++group.present;
+  ++present_;
   if (group.charged == 0) {
     lift_newly_active(group);
   } else {
@@ -374,29 +385,47 @@ template <class Faults>
   segment.each_ns = segment.charged_ns = each_ns * charge_rate();
   group.served += over_weight(segment.charged_ns, group);
   turn.segment_of[turn.count] = static_cast<std::uint8_t>(turn.segment_count - 1);
-  turn.tasks[turn.count++] = &record;
   group.last_take = takes_;
   group.last_turn = &turn;
-  group.last_end = static_cast<std::uint8_t>(turn.count);
+  group.last_end = static_cast<std::uint8_t>(turn.count + 1);
 }
 
 template <class Faults>
-bool Scheduler<Faults>::take_together(std::span<TaskRecord* const> records, Turn& turn, Time now) {
+bool Scheduler<Faults>::take_series(SeriesRecord& series, Turn& turn, Time now) {
   EventScope event(*this, now);
-  if (records.empty() || records.size() > Turn::kMaxTasks || !layer1_free() || !parked_room()) return false;
-  std::array<Group*, Turn::kMaxTasks> groups;
-  for (std::size_t i = 0; i < records.size(); ++i) {
-    groups[i] = idle_group_for(*records[i]);
-    if (groups[i] == nullptr || std::find(groups.begin(), groups.begin() + i, groups[i]) != groups.begin() + i) {
-      return false;
-    }
+  if (closed_ || !layer1_free() || !parked_room() || !find_groups(series.plan())) return false;
+  const std::vector<Group*>& groups = series.plan().groups;
+  for (const Group* group : groups) {
+    if (!group->plain || !could_start_at_once(*group) || group->limits->max_waiting == 0) return false;
   }
   ++takes_;
   turn.reset();
+  turn.series = &series;
   double budget_ns = static_cast<double>(Turn::kLength.count());
-  for (std::size_t i = 0; i < records.size(); ++i) put_into(turn, *groups[i], *records[i], budget_ns);
+  for (Group* group : groups) {
+    start_at_once(turn, *group, budget_ns);
+    turn.tasks[turn.count++] = &series;
+  }
   turn.expected = Turn::kLength - Duration(static_cast<std::int64_t>(budget_ns));
   hand_out(turn);
+  return true;
+}
+
+// False when one of them is not there, or could not have a task of that name.
+template <class Faults>
+bool Scheduler<Faults>::find_groups(SeriesPlan& plan) const {
+  if (!plan.groups.empty() && plan.evictions == groups_.evictions()) return true;
+  plan.groups.clear();
+  if (plan.labels.empty() || plan.labels.size() > Turn::kMaxTasks) return false;
+  std::vector<Group*> found;
+  for (const TaskLabel* label : plan.labels) {
+    Group* group = groups_.find(label->key(), label->key_hash());
+    if (group == nullptr || label->lease() != nullptr || label->id().size() > TaskLabel::kMaxIdBytes) return false;
+    if (std::ranges::find(found, group) != found.end()) return false;
+    found.push_back(group);
+  }
+  plan.groups = std::move(found);
+  plan.evictions = groups_.evictions();
   return true;
 }
 

@@ -201,10 +201,9 @@ std::vector<std::string> Scheduler<Faults>::holders(const Group& group, Bound bo
   for (Turn* turn = turns_.front(); turn != nullptr; turn = IntrusiveList<Turn>::next(*turn)) {
     const std::uint32_t begun = turn->begun();
     if (begun == 0) continue;
-    const TaskRecord& current = *turn->tasks[begun - 1];
-    if (current.group == nullptr) continue;
-    if (others) add(current.group->key);
-    if (own && current.group == &group) add(current.task_id());
+    const Group& current = turn->group_of(begun - 1);
+    if (others) add(current.key);
+    if (own && &current == &group) add(std::string(turn->label_of(begun - 1).id()));
   }
   if (own) {
     for (TaskRecord* task = group.aside.front(); task != nullptr && names.size() < kMost;

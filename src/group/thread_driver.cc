@@ -272,6 +272,7 @@ void ThreadDriver::perform(Chores chores) {
   for (Actions::Settlement& each : chores.actions.settle) settle(each);
   for (const TaskRef& record : chores.actions.stop) record->request_stop();
   for (Function<void()>& call : chores.actions.calls) call();
+  for (const TaskRef& series : chores.actions.cut) static_cast<SeriesRecord&>(*series).on_cut();
 }
 
 void ThreadDriver::settle(Actions::Settlement& settlement) {

@@ -48,9 +48,9 @@ namespace cohort::internal {
 /// **The watcher** is a thread that fires timers. While no slot is idle, or a turn has a rest that others could run, it
 /// also looks every millisecond: a turn whose task takes long loses its rest, and a thread that the kernel says is
 /// blocked gets a slot to stand in for it. A group whose tasks were found to block is expected to do so again, and its
-/// next ones are stood in for at once. A stand-in's slot goes when the body is back. A caller's thread that runs
-/// several tasks together is looked at every five milliseconds: it too loses its rest, and the permits for that, when
-/// one of them takes long.
+/// next ones are stood in for at once. A stand-in's slot goes when the body is back. A caller's thread that runs a
+/// series is looked at every five milliseconds: it too loses its rest, and the permits for that, when one of its tasks
+/// takes long.
 ///
 /// Parts: thread_driver.cc (events, ends), thread_driver_threads.cc (slots and turns), thread_driver_bodies.cc (bodies
 /// and their waits), thread_driver_watch.cc (the watcher).
@@ -71,7 +71,7 @@ class ThreadDriver {
   void submit(TaskRecord& record, bool paced);
   void submit_all(std::span<TaskRecord* const> records, bool paced);
   void submit_here(TaskRecord& record);
-  bool run_together(std::span<TaskRecord* const> records, Time now);
+  bool run_series(SeriesRecord& series, Time now);
 
   void follow(TaskRecord& record, TaskRecord& predecessor);
   void cancel(TaskRecord& record);
@@ -180,8 +180,9 @@ class ThreadDriver {
 
   // Bodies.
   [[nodiscard]] std::unique_ptr<Runner> take_guest() COHORT_REQUIRES(mutex_);
-  void run_guest(std::unique_ptr<Runner> guest, Time now) COHORT_EXCLUDES(mutex_);
+  void run_guest(std::unique_ptr<Runner> guest, SeriesRecord* series, Time now) COHORT_EXCLUDES(mutex_);
   Time run_turn(Runner& runner, Time now) COHORT_EXCLUDES(mutex_);
+  Time run_series_turn(SeriesRecord& series, Runner& runner, Time now) COHORT_EXCLUDES(mutex_);
   bool run_body(TaskRecord& record, Runner& runner, Time& now) COHORT_EXCLUDES(mutex_);
   bool suspend(TaskRecord& record, Runner& runner) COHORT_EXCLUDES(mutex_);
   void arm(TaskRecord& record, AwaitState& state) COHORT_EXCLUDES(mutex_);

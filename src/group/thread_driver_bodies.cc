@@ -147,31 +147,48 @@ void ThreadDriver::submit_here(TaskRecord& record) {
     at_door = record.phase == Phase::kAtDoor;
   });
   if (at_door) wait_at_door(record);
-  if (guest) run_guest(std::move(guest), clock_.now());
+  if (guest) run_guest(std::move(guest), nullptr, clock_.now());
 }
 
-bool ThreadDriver::run_together(std::span<TaskRecord* const> records, Time now) {
+bool ThreadDriver::run_series(SeriesRecord& series, Time now) {
+  series.submitted_at = now;
   std::unique_ptr<Runner> guest;
-  for (TaskRecord* record : records) record->submitted_at = now;
   Chores chores;
   {
     MutexLock lock(mutex_);
     take_in_all(now);
     guest = take_guest();
-    if (!scheduler_.take_together(records, *guest->turn, now)) {
+    if (!scheduler_.take_series(series, *guest->turn, now)) {
       guests_.push_back(std::move(guest));
-    } else if (records.size() > 1) {
+    } else if (guest->turn->count > 1) {
       busy_guests_.push_back(guest.get());
     }
     follow_up(chores, now);
   }
-  if (guest && listener_) {  // Before anything that may take long: later they may not be ours any more.
-    for (const TaskRecord* record : records) tell(TaskEvent::Kind::kSubmitted, *record, now);
-  }
   perform(std::move(chores));
   if (!guest) return false;
-  run_guest(std::move(guest), now);
+  run_guest(std::move(guest), &series, now);
   return true;
+}
+
+// Gives the time at its end. When one of its tasks has waited, the runner has come back with a turn of that task alone.
+Time ThreadDriver::run_series_turn(SeriesRecord& series, Runner& runner, Time now) {
+  while (runner.turn->begin(now) != nullptr) {
+    series.enter_next();
+    if (listener_) {
+      tell(TaskEvent::Kind::kSubmitted, series, series.submitted_at);
+      tell(TaskEvent::Kind::kStarted, series, now);
+    }
+    CurrentTaskScope current(&series);
+    series.run();
+    now = std::max(clock_.now(), series.started_at);
+    if (listener_) tell(TaskEvent::Kind::kSettled, series, now, series.claimed_status());
+    runner.turn->measure(series, series.claimed_status(), now);
+    const CurrentTaskScope ended(&series, true);
+    series.end_one(now);
+  }
+  series.publish(now);
+  return now;
 }
 
 std::unique_ptr<ThreadDriver::Runner> ThreadDriver::take_guest() {
@@ -181,9 +198,9 @@ std::unique_ptr<ThreadDriver::Runner> ThreadDriver::take_guest() {
   return guest;
 }
 
-void ThreadDriver::run_guest(std::unique_ptr<Runner> guest, Time now) {
+void ThreadDriver::run_guest(std::unique_ptr<Runner> guest, SeriesRecord* series, Time now) {
   Runner* outer = std::exchange(current_runner_, guest.get());
-  const Time end = run_turn(*guest, now);
+  const Time end = series != nullptr ? run_series_turn(*series, *guest, now) : run_turn(*guest, now);
   current_runner_ = outer;
   Chores chores;
   {
@@ -197,6 +214,7 @@ void ThreadDriver::run_guest(std::unique_ptr<Runner> guest, Time now) {
     follow_up(chores, end);
   }
   perform(std::move(chores));
+  if (series != nullptr) series->end_all();
 }
 
 }  // namespace cohort::internal

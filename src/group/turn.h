@@ -7,6 +7,7 @@
 
 #include "cohort/base/clock.h"
 #include "cohort/base/internal/intrusive_list.h"
+#include "cohort/task/internal/series_record.h"
 #include "group/group.h"
 
 namespace cohort::internal {
@@ -19,6 +20,9 @@ namespace cohort::internal {
 /// 1. `cursor_` holds the next entry and the end in one word; begin() moves the next, take_back() the end, both by
 ///    compare-and-swap. So an entry is either begun by the worker or taken back by the scheduler, never both.
 /// 2. So a task in a turn that is to end without having run is taken back first, and then waits like any other.
+///
+/// A turn of a series (see SeriesRecord) has one record for all its entries, and a segment for each. What is taken back
+/// of it goes into no queue: its maker is told.
 ///
 /// What the tasks of a segment used can be measured by the worker as it goes, which spares the scheduler to look at
 /// each of them again under its lock.
@@ -39,6 +43,7 @@ struct Turn : ListLinks<Turn> {
     double charged_ns = 0;     ///< Charged for all of it so far.
     // Added up by a worker that measures.
     std::uint32_t succeeded = 0;
+    TaskStatus last_status = TaskStatus::kSuccess;
     float queued_ns = 0;
     float used_ns = 0;
   };
@@ -61,6 +66,7 @@ struct Turn : ListLinks<Turn> {
   /// For a worker that measures: its current entry, which began at its record's start, has ended.
   void measure(const TaskRecord& record, TaskStatus status, Time ended) {
     Segment& segment = segments[segment_of[static_cast<std::uint32_t>(cursor_.load(std::memory_order_relaxed)) - 1]];
+    segment.last_status = status;
     if (status == TaskStatus::kSuccess) ++segment.succeeded;
     segment.queued_ns += static_cast<float>((record.started_at - record.submitted_at).count());
     segment.used_ns += static_cast<float>((ended - record.started_at).count());
@@ -69,6 +75,17 @@ struct Turn : ListLinks<Turn> {
   /// How many have been begun.
   [[nodiscard]] std::uint32_t begun() const {
     return static_cast<std::uint32_t>(cursor_.load(std::memory_order_acquire));
+  }
+
+  /// The group of an entry that has not ended.
+  [[nodiscard]] Group& group_of(std::uint32_t entry) const { return *segments[segment_of[entry]].group; }
+  /// Its name. A series' own is only for the worker.
+  [[nodiscard]] const TaskLabel& label_of(std::uint32_t entry) const {
+    return series != nullptr ? *series->plan().labels[entry] : tasks[entry]->label();
+  }
+  /// The first entry that may not have ended.
+  [[nodiscard]] std::uint32_t first_open() const {
+    return series == nullptr ? ended_tasks : std::max(begun(), ended_tasks + 1) - 1;
   }
 
   /// Ends the turn after what has begun; returns how many that is.
@@ -85,6 +102,7 @@ struct Turn : ListLinks<Turn> {
   void reset() {
     count = segment_count = ended_segments = ended_tasks = 0;
     goes_on = global = false;
+    series = nullptr;
     accrued_entry = 0;
     accrued_ns = 0;
     cursor_.store(0, std::memory_order_relaxed);
@@ -105,6 +123,7 @@ struct Turn : ListLinks<Turn> {
   std::uint32_t segment_count = 0;
   std::uint32_t ended_segments = 0;  ///< So many of the first have been ended although the turn goes on,
   std::uint32_t ended_tasks = 0;     ///< with so many tasks, which are not there any more.
+  SeriesRecord* series = nullptr;    ///< What all its entries are of; kept by who runs it.
   bool goes_on = false;              ///< Its one entry has begun before: a coroutine, or a task that was parked.
   bool global = false;               ///< Holds a permit of layer 1.
   bool out = false;                  ///< Listed by the scheduler.

@@ -49,8 +49,8 @@ void ExecutorAccess::submit(Executor& executor, TaskRecord& record) {
   executor.submit_record(record, Executor::Submission::kPlain);
 }
 
-bool ExecutorAccess::run_together(Executor& executor, std::span<TaskRecord* const> records, Time now) {
-  return executor.run_together(records, now);
+bool ExecutorAccess::run_series(Executor& executor, SeriesRecord& series, Time now) {
+  return executor.run_series(series, now);
 }
 
 std::uint32_t ExecutorAccess::shortest_queue(Executor& executor) { return executor.shortest_queue(); }

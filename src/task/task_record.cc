@@ -4,6 +4,7 @@
 
 #include "cohort/base/mutex.h"
 #include "cohort/task/internal/await_state.h"
+#include "cohort/task/internal/series_record.h"
 
 namespace cohort::internal {
 namespace {
@@ -20,6 +21,8 @@ Mutex& stripe_of(const TaskRecord& record) {
 
 TaskExtras::TaskExtras(TaskRecord& owner) : limit(owner, false), wake(owner, true) {}
 TaskExtras::~TaskExtras() = default;
+
+const TaskLabel& TaskRecord::series_label() const { return static_cast<const SeriesRecord*>(this)->current_label(); }
 
 void TaskRecord::enter_group() { label_.own_lease().enter(); }
 void TaskRecord::leave_group(Time now) { label_.own_lease().leave(now); }

@@ -60,7 +60,7 @@ class GroupExecutor final : public Executor {
 
  protected:
   void submit_record(internal::TaskRecord& record, Submission submission) override;
-  bool run_together(std::span<internal::TaskRecord* const> records, Time now) override;
+  bool run_series(internal::SeriesRecord& series, Time now) override;
   void submit_records(std::span<internal::TaskRecord* const> records, Submission submission) override;
   void follow_record(internal::TaskRecord& record, internal::TaskRecord& predecessor) override;
   void cancel_record(internal::TaskRecord& record) override;

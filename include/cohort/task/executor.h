@@ -208,10 +208,9 @@ class Executor {
   virtual void submit_records(std::span<internal::TaskRecord* const> records, Submission submission) {
     for (internal::TaskRecord* record : records) submit_record(*record, submission);
   }
-  /// Runs all of them here, one after the other, if each could start now and nothing of its group waits; takes one of
-  /// the caller's references to each then. False: it did nothing at all. They come with keys, have no time limits and
-  /// are no coroutines. `now` is the time, as the caller has just read it.
-  virtual bool run_together(std::span<internal::TaskRecord* const> records, Time now) = 0;
+  /// Runs the series on this thread, if each of its tasks could start now and nothing of its group waits. False: it did
+  /// nothing at all. The caller keeps the record. `now` is the time, as the caller has just read it.
+  virtual bool run_series(internal::SeriesRecord& series, Time now) = 0;
   /// Takes in a task of the predecessor's group that is to be queued when the predecessor is done.
   virtual void follow_record(internal::TaskRecord& record, internal::TaskRecord& predecessor) = 0;
   virtual void cancel_record(internal::TaskRecord& record) = 0;

@@ -68,7 +68,7 @@ class ManualExecutor final : public Executor {
 
  protected:
   void submit_record(internal::TaskRecord& record, Submission submission) override;
-  bool run_together(std::span<internal::TaskRecord* const> records, Time now) override;
+  bool run_series(internal::SeriesRecord& series, Time now) override;
   [[nodiscard]] bool is_driven_by_callers() const override { return true; }
   void follow_record(internal::TaskRecord& record, internal::TaskRecord& predecessor) override;
   void cancel_record(internal::TaskRecord& record) override;

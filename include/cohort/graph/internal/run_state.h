@@ -26,10 +26,8 @@ class RunState;
 /// 1. `state` goes from open to started, to ending, to ended; a node that never runs goes from open to ending at once.
 ///    Who takes it to ending by a compare-and-swap ends it, alone, and writes outcome, error and value before it stores
 ///    ended. Others read those of nodes that have ended.
-/// 2. `waits` counts the inputs that have not ended. Who takes it to 0 starts the node. kAhead in it says that a record
-///    of the node was handed in before its inputs had ended: that one starts it if they have when it comes to run, and
-///    otherwise takes kAhead back, after which the last input starts the node as ever. Both look at one word, so
-///    exactly one of them does.
+/// 2. `waits` counts the inputs that have not ended. Who takes it to 0 sees to it that the node is started, in a series
+///    perhaps later. However many try: who takes `state` from open to started does it.
 /// 3. A value is made by the attempt that claimed its record. One that nobody waits for any more may still make it
 /// while
 ///    others read: they look at `has_value`, which was written before the node ended, and only the destructor at
@@ -37,7 +35,7 @@ class RunState;
 /// 4. `record` is a counted reference. It is put there without a lock, and dropped with RunState::mutex held.
 struct NodeSlot {
   enum class State : std::uint8_t { kOpen, kStarted, kEnding, kEnded };
-  static constexpr std::uint32_t kAhead = 1U << 31U;
+  static constexpr std::uint32_t kNone = 0xFFFF'FFFF;
 
   std::atomic<std::uint32_t> waits{0};
   std::atomic<std::uint32_t> needed{0};  ///< Those who may still want it.
@@ -46,7 +44,7 @@ struct NodeSlot {
   std::atomic<bool> made{false};
   bool has_value = false;
   Outcome outcome = Outcome::kOk;
-  std::atomic<std::uint32_t> last_input{kAhead};  ///< Whose end let it start; kAhead: none.
+  std::atomic<std::uint32_t> last_input{kNone};  ///< Whose end let it start.
   std::atomic<std::uint32_t> attempt_count{0};
   std::atomic<Time::rep> ready_at{0};
   std::atomic<Time::rep> started_at{0};  ///< Of the first attempt.

@@ -94,7 +94,8 @@ class TaskRecord : public ListLinks<TaskRecord> {
   TaskRecord(const GroupAddress& group_address, std::string_view task_id)
       : leased(group_address.lease != nullptr), label_(group_address, task_id) {}
   /// Another task with the same names.
-  explicit TaskRecord(const TaskLabel& like) : leased(like.lease() != nullptr), label_(like) {}
+  explicit TaskRecord(const TaskLabel& like, bool is_series = false)
+      : leased(like.lease() != nullptr), series(is_series), label_(like) {}
   static void* operator new(std::size_t size) { return allocate_block(size); }
   static void operator delete(void* block, std::size_t size) { free_block(block, size); }
   static void* operator new(std::size_t size, std::align_val_t alignment) { return ::operator new(size, alignment); }
@@ -127,9 +128,9 @@ class TaskRecord : public ListLinks<TaskRecord> {
     unref();
   }
 
-  [[nodiscard]] const TaskLabel& label() const { return label_; }
-  [[nodiscard]] std::string task_id() const { return std::string(label_.id()); }
-  [[nodiscard]] std::string group_key() const { return std::string(label_.key()); }
+  [[nodiscard]] const TaskLabel& label() const { return series ? series_label() : label_; }
+  [[nodiscard]] std::string task_id() const { return std::string(label().id()); }
+  [[nodiscard]] std::string group_key() const { return std::string(label().key()); }
 
   /// The body begins.
   void begin(Time now) {
@@ -211,6 +212,7 @@ class TaskRecord : public ListLinks<TaskRecord> {
   static constexpr std::uint32_t kWaiters = 4;
   static constexpr int kStatusShift = 8;
 
+  [[nodiscard]] const TaskLabel& series_label() const;
   void enter_group();
   void leave_group(Time now);
   TaskExtras& make_extras();
@@ -237,6 +239,7 @@ class TaskRecord : public ListLinks<TaskRecord> {
   bool special = false;          ///< It came with extras. Set before it is handed in, as is
   bool timed = false;            ///< that it has a limit on its run time,
   const bool leased;             ///< and that it came with a token.
+  const bool series = false;     ///< A SeriesRecord: several tasks, one after the other.
   bool claimed_by_body = false;  ///< The body's; the scheduler reads it after the body has ended.
 
  private:

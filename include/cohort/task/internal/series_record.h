@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "cohort/task/internal/task_record.h"
+
+namespace cohort::internal {
+
+/// Which tasks a series has: made once, for all its runs, and used with one executor.
+struct SeriesPlan {
+  explicit SeriesPlan(std::vector<const TaskLabel*> names) : labels(std::move(names)) {}
+
+  /// In the order of the tasks. They have no leases, and outlive the records.
+  const std::vector<const TaskLabel*> labels;
+
+  // The scheduler's: the groups, valid while so many have been evicted. Guarded by the lock of the executor.
+  std::vector<Group*> groups;
+  std::uint64_t evictions = 0;
+};
+
+/// Short tasks of several groups, one of each, that one thread runs one after the other, in one record.
+///
+/// Their permits are taken all at once, or none is. A task that has not begun can be taken back at any time; then it is
+/// as if it had never been there, and on_cut() tells whoever had asked for it. One that awaits becomes a task like any
+/// other: what comes after it is taken back first, so that the record is its own from there on.
+///
+/// Thread-safety: but for on_cut() all is for the thread that runs the series. label() is that of the task that runs;
+/// others read it only while that one is parked, and find the names in the plan otherwise.
+class SeriesRecord : public TaskRecord {
+ public:
+  explicit SeriesRecord(SeriesPlan& plan)
+      : TaskRecord(*plan.labels.front(), true), plan_(plan), current_(plan.labels.front()) {}
+
+  [[nodiscard]] SeriesPlan& plan() const { return plan_; }
+  [[nodiscard]] const TaskLabel& current_label() const { return *current_; }
+  /// How many have begun.
+  [[nodiscard]] std::uint32_t begun() const { return begun_; }
+
+  /// The next one is about to run.
+  void enter_next() {
+    current_ = plan_.labels[begun_++];
+    claimed_by_body = false;
+    if (TaskExtras* extras = extras_if_any()) extras->error.reset();
+  }
+  /// The one that has run has ended, and its time is measured: what follows from that.
+  virtual void end_one(Time now) = 0;
+  /// None is left to run here, and all permits are back.
+  virtual void end_all() = 0;
+  /// Those that have not begun have been taken back. On any thread, perhaps while one runs.
+  virtual void on_cut() = 0;
+
+ private:
+  SeriesPlan& plan_;
+  const TaskLabel* current_;
+  std::uint32_t begun_ = 0;
+};
+
+}  // namespace cohort::internal
