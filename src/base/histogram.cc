@@ -1,18 +1,9 @@
 #include "cohort/base/histogram.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
 namespace cohort {
-
-int Histogram::bucket_of(std::uint64_t nanoseconds) {
-  constexpr std::uint64_t kExact = 1U << kSubBits;
-  if (nanoseconds < kExact) return static_cast<int>(nanoseconds);
-  const int shift = static_cast<int>(std::bit_width(nanoseconds)) - 1 - kSubBits;
-  const auto within = static_cast<int>(nanoseconds >> shift) - static_cast<int>(kExact);
-  return ((shift + 1) << kSubBits) + within;
-}
 
 std::uint64_t Histogram::upper_end(int bucket) {
   constexpr int kExact = 1 << kSubBits;
@@ -20,14 +11,6 @@ std::uint64_t Histogram::upper_end(int bucket) {
   const int shift = (bucket >> kSubBits) - 1;
   const std::uint64_t first = std::uint64_t{kExact} + static_cast<std::uint64_t>(bucket & (kExact - 1));
   return ((first + 1) << shift) - 1;
-}
-
-void Histogram::record(Duration duration) {
-  const Duration counted = std::max(duration, Duration(0));
-  ++buckets_[static_cast<std::size_t>(bucket_of(static_cast<std::uint64_t>(counted.count())))];
-  ++count_;
-  sum_ += counted;
-  max_ = std::max(max_, counted);
 }
 
 void Histogram::merge(const Histogram& other) {

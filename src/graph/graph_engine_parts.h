@@ -28,10 +28,13 @@ struct NoGraphFaults {
   static constexpr bool kStartTwice = false;              ///< The last but one input starts a node too.
   static constexpr bool kRequireOptional = false;         ///< An optional input that has no value fails the node.
   static constexpr bool kKeepPermitAfterTimeout = false;  ///< A node that is out of time keeps its permit.
+  static constexpr bool kForgetRest = false;              ///< What is taken back of a series starts only at its end.
 };
 
 template <class Faults = NoGraphFaults>
 class BasicGraphEngine final : public GraphEngine {
+  using Nodes = QuickNodes<BasicGraphEngine>;
+
  public:
   BasicGraphEngine(std::shared_ptr<const GraphPlan> plan, Executor& executor, GraphOptions options)
       : plan_(std::move(plan)),
@@ -112,34 +115,36 @@ class BasicGraphEngine final : public GraphEngine {
   // For QuickNodes.
 
   /// True when the node is to run now.
-  bool begin_here(QuickNodes<BasicGraphEngine>& nodes) {
+  bool begin_here(Nodes& nodes) {
     RunState& run = nodes.run_state();
     NodeSlot& slot = run.slot(nodes.index());
     // One that another thread is still to end: he starts it.
     if (slot.waits.load(std::memory_order_acquire) != 0) return false;
-    Time ready = run.begun_at;
-    for (const NodeSpec::Input& input : plan_->nodes[nodes.index()].spec->inputs) {
-      ready = std::max(ready, run.slot(input.node).ended_at);
+    if (!take(run, nodes.index())) return false;
+    if (plan_->nodes[nodes.index()].spec->when) {
+      Walk walk(&nodes);
+      const bool goes = is_wanted(run, nodes.index(), walk);
+      finish_walk(run, walk);
+      if (!goes) return false;
     }
-    Walk walk(&nodes);
-    const bool goes = prepare(run, nodes.index(), std::min(ready, nodes.started_at), walk);
-    finish_walk(run, walk);
-    if (!goes) return false;
     slot.started_at.store(nodes.started_at.time_since_epoch().count(), std::memory_order_relaxed);
     slot.attempt_count.store(1, std::memory_order_relaxed);
     return true;
   }
 
   /// The node has run.
-  void end_here(QuickNodes<BasicGraphEngine>& nodes, Time now) {
+  void end_here(Nodes& nodes, Time now) {
     RunState& run = nodes.run_state();
     NodeSlot& slot = run.slot(nodes.index());
     if (slot.state.load(std::memory_order_acquire) != State::kStarted) return;
-    Starter starter(run);
     const Duration ran = now - nodes.started_at;
     const TaskStatus status = nodes.claimed_status();
     learn(nodes.index(), nodes.started_at - nodes.submitted_at, ran, status);
     add_busy(slot, ran);
+    if (status == TaskStatus::kSuccess && now <= slot.attempts.deadline() && nodes.order().size() > 1) {
+      return end_well(run, nodes.index(), now, &nodes);
+    }
+    Starter starter(run);
     Walk walk(&nodes);
     conclude(run, nodes.index(), {status, nodes.error(), now, false}, walk);
     finish_walk(run, walk);
@@ -147,7 +152,7 @@ class BasicGraphEngine final : public GraphEngine {
   }
 
   /// None is left to run here. Their ends are counted only now, so that who waits for the run finds all permits back.
-  void end_all_here(QuickNodes<BasicGraphEngine>& nodes) {
+  void end_all_here(Nodes& nodes) {
     RunState& run = nodes.run_state();
     if (nodes.ended != 0 && run.pending.fetch_sub(nodes.ended, std::memory_order_acq_rel) == nodes.ended) {
       std::uint32_t last = nodes.last_ended;
@@ -162,7 +167,8 @@ class BasicGraphEngine final : public GraphEngine {
   }
 
   /// Those that have not begun here are started like any other.
-  void start_rest(QuickNodes<BasicGraphEngine>& nodes) {
+  void start_rest(Nodes& nodes) {
+    if (Faults::kForgetRest) return;
     Starter starter(nodes.run_state(), true);
     collect_ready(nodes, starter);
     start_ready(starter);
@@ -198,9 +204,9 @@ class BasicGraphEngine final : public GraphEngine {
   };
   struct Walk {
     Walk() = default;
-    explicit Walk(QuickNodes<BasicGraphEngine>* nodes) : here(nodes) {}
+    explicit Walk(Nodes* nodes) : here(nodes) {}
 
-    QuickNodes<BasicGraphEngine>* here = nullptr;  // In a body's stead on the thread of these.
+    Nodes* here = nullptr;  // In a body's stead on the thread of these.
     std::vector<PendingEnd> ends;
   };
   struct AttemptEnd {
@@ -257,48 +263,51 @@ class BasicGraphEngine final : public GraphEngine {
       const auto taken = next != starter.ready.end() ? next : starter.ready.end() - 1;
       const std::uint32_t index = *taken;
       starter.ready.erase(taken);
-      if (runs_here(starter, index) &&
-          run_here(starter.run, single_nodes_[index], std::span(&indices_[index], 1),
-                   plan_->nodes[index].takes_context, executor_.clock().now())) {
+      if (runs_here(starter, index) && run_here(starter.run, single_nodes_[index], std::span(&indices_[index], 1),
+                                                plan_->nodes[index].takes_context, executor_.clock().now())) {
         continue;
       }
       Walk walk;
-      const bool goes = prepare(starter.run, index, executor_.clock().now(), walk);
+      const bool goes = take(starter.run, index) && is_wanted(starter.run, index, walk);
       finish_walk(starter.run, walk);
       if (goes) start_attempt(starter.run, index, false);
     }
   }
 
-  // Its inputs have ended. True when it is to run now.
-  bool prepare(RunState& run, std::uint32_t index, Time now, Walk& walk) {
+  // Its inputs have ended. True for the one who is to start it.
+  bool take(RunState& run, std::uint32_t index) {
     NodeSlot& slot = run.slot(index);
     const NodeSpec& spec = *plan_->nodes[index].spec;
     // Whoever ended an input without a value is about to end this one: he has counted it down already, perhaps not
     // more.
+    Time ready = run.begun_at;
     for (const NodeSpec::Input& input : spec.inputs) {
-      if (!input.optional && !run.slot(input.node).has_value) return false;
+      const NodeSlot& from = run.slot(input.node);
+      if (!input.optional && !from.has_value) return false;
+      ready = std::max(ready, from.ended_at);
     }
     if (slot.unwanted.load(std::memory_order_seq_cst)) return false;  // Whoever said so ends it.
     State open = State::kOpen;
     if (!slot.state.compare_exchange_strong(open, State::kStarted, std::memory_order_acq_rel)) {
       return Faults::kStartTwice && open == State::kStarted;
     }
-    slot.ready_at.store(now.time_since_epoch().count(), std::memory_order_relaxed);
-    slot.attempts = Attempts(spec.step, now, run.deadline);
-    if (spec.when) {
-      try {
-        if (!spec.when(run)) {
-          walk.ends.push_back(
-              {index, State::kStarted, Outcome::kSkipped, {ErrorCode::kUnavailable, "its condition said no"}});
-          return false;
-        }
-      } catch (...) {
-        walk.ends.push_back(
-            {index, State::kStarted, Outcome::kFailed, Error::from_exception(std::current_exception())});
-        return false;
-      }
-    }
+    slot.ready_at.store(ready.time_since_epoch().count(), std::memory_order_relaxed);
+    slot.attempts = Attempts(spec.step, ready, run.deadline);
     return true;
+  }
+
+  // What its condition says.
+  bool is_wanted(RunState& run, std::uint32_t index, Walk& walk) {
+    const NodeSpec& spec = *plan_->nodes[index].spec;
+    if (!spec.when) return true;
+    try {
+      if (spec.when(run)) return true;
+      walk.ends.push_back(
+          {index, State::kStarted, Outcome::kSkipped, {ErrorCode::kUnavailable, "its condition said no"}});
+    } catch (...) {
+      walk.ends.push_back({index, State::kStarted, Outcome::kFailed, Error::from_exception(std::current_exception())});
+    }
+    return false;
   }
 
   [[nodiscard]] bool runs_here(const Starter& starter, std::uint32_t index) const {
@@ -307,13 +316,12 @@ class BasicGraphEngine final : public GraphEngine {
 
   // Where every group concerned could start a task at once.
   bool run_here(RunState& run, SeriesPlan& series, std::span<const std::uint32_t> order, bool with_stop, Time now) {
-    using Nodes = QuickNodes<BasicGraphEngine>;
     const auto nodes = Ref<Nodes>::adopt(new Nodes(*this, run, series, order, with_stop));
     return ExecutorAccess::run_series(executor_, *nodes, now);
   }
 
   // Those of a series that could start, and have not.
-  void collect_ready(const QuickNodes<BasicGraphEngine>& nodes, Starter& starter) {
+  void collect_ready(const Nodes& nodes, Starter& starter) {
     for (const std::uint32_t index : nodes.order()) {
       const NodeSlot& slot = starter.run.slot(index);
       if (slot.waits.load(std::memory_order_acquire) == 0 &&
@@ -389,11 +397,11 @@ class BasicGraphEngine final : public GraphEngine {
     NodeSlot& slot = run.slot(index);
     if (attempt.status == TaskStatus::kSuccess) {
       if (attempt.timed || attempt.at <= slot.attempts.deadline()) {
-        return end(run, index, State::kStarted, Outcome::kOk, nullptr, attempt.at, walk);
+        return end_well(run, index, attempt.at, walk.here);
       }
       forget_value(run, index);
       Error late{ErrorCode::kTimedOut, "node '" + plan_->nodes[index].spec->name + "' took longer than it may"};
-      return end(run, index, State::kStarted, Outcome::kTimedOut, &late, attempt.at, walk);
+      return end(run, index, State::kStarted, Outcome::kTimedOut, std::move(late), attempt.at, walk);
     }
     Error error = attempt.error != nullptr ? *attempt.error : Error{ErrorCode::kInternal, "no reason was given"};
     const Outcome outcome = outcome_of(attempt.status, error);
@@ -413,7 +421,7 @@ class BasicGraphEngine final : public GraphEngine {
         return;
       }
     }
-    end(run, index, State::kStarted, outcome, &error, attempt.at, walk);
+    end(run, index, State::kStarted, outcome, std::move(error), attempt.at, walk);
   }
 
   // (Attempts follow one another: nobody else writes.)
@@ -452,30 +460,43 @@ class BasicGraphEngine final : public GraphEngine {
     while (!walk.ends.empty()) {
       PendingEnd next = std::move(walk.ends.back());
       walk.ends.pop_back();
-      end(run, next.index, next.from, next.outcome, &next.error, now, walk);
+      end(run, next.index, next.from, next.outcome, std::move(next.error), now, walk);
     }
   }
 
-  // The one place where a node ends, with an error unless it is ok. What follows from it for others goes into `walk` or
-  // to the Starter. Whoever calls it keeps the run: a record, a walk, or who starts it.
-  void end(RunState& run, std::uint32_t index, const State from, Outcome outcome, Error* error, Time now, Walk& walk) {
+  // A node ends here or in end(), and nowhere else. What follows from it for others goes into a Walk or to the Starter.
+  // Whoever calls them keeps the run: a record, a walk, or who starts it.
+
+  // With its own value.
+  void end_well(RunState& run, std::uint32_t index, Time now, Nodes* here) {
+    NodeSlot& slot = run.slot(index);
+    State seen = State::kStarted;
+    if (!slot.state.compare_exchange_strong(seen, State::kEnding, std::memory_order_acq_rel)) return;
+    slot.outcome = Outcome::kOk;
+    slot.has_value = true;
+    slot.ended_at = now;
+    slot.state.store(State::kEnded, std::memory_order_release);
+    for (const GraphPlan::Node::Child& child : plan_->nodes[index].children) count_down(run, index, child.node, here);
+    count_end(run, index, now, here);
+  }
+
+  // Without, unless it has a fallback.
+  void end(RunState& run, std::uint32_t index, const State from, Outcome outcome, Error error, Time now, Walk& walk) {
     const GraphPlan::Node& node = plan_->nodes[index];
     NodeSlot& slot = run.slot(index);
     State seen = from;
     if (!slot.state.compare_exchange_strong(seen, State::kEnding, std::memory_order_acq_rel)) return;
     slot.outcome = outcome;
-    slot.has_value = outcome == Outcome::kOk;
+    slot.has_value = false;
     slot.ended_at = now;
-    if (outcome != Outcome::kOk) {
-      slot.error = std::make_unique<Error>(std::move(*error));
-      fall_back(run, node, slot);
-    }
+    slot.error = std::make_unique<Error>(std::move(error));
+    fall_back(run, node, slot);
     const bool has_value = slot.has_value;
     slot.state.store(State::kEnded, std::memory_order_release);
 
     for (const GraphPlan::Node::Child& child : node.children) {
       if (!has_value && (!child.optional || Faults::kRequireOptional)) fail_child(slot, node, child.node, walk);
-      count_down(run, index, child.node, walk);
+      count_down(run, index, child.node, walk.here);
     }
     if (from == State::kOpen) {
       for (const NodeSpec::Input& input : node.spec->inputs) {
@@ -483,9 +504,13 @@ class BasicGraphEngine final : public GraphEngine {
           cancel_node(run, input.node, walk);
       }
     }
-    if (walk.here != nullptr) {
-      ++walk.here->ended;
-      walk.here->last_ended = index;
+    count_end(run, index, now, walk.here);
+  }
+
+  void count_end(RunState& run, std::uint32_t index, Time now, Nodes* here) {
+    if (here != nullptr) {
+      ++here->ended;
+      here->last_ended = index;
     } else if (run.pending.fetch_sub(1, std::memory_order_acq_rel) == 1) {
       finish(run, index, now);
     }
@@ -521,7 +546,7 @@ class BasicGraphEngine final : public GraphEngine {
   }
 
   // One input less to wait for. Of a series of several, what can start comes later in it, or is collected at its end.
-  void count_down(RunState& run, std::uint32_t index, std::uint32_t child, const Walk& walk) {
+  void count_down(RunState& run, std::uint32_t index, std::uint32_t child, const Nodes* here) {
     NodeSlot& slot = run.slot(child);
     std::uint32_t before = slot.waits.load(std::memory_order_acquire);
     if (before == 1) {
@@ -531,7 +556,7 @@ class BasicGraphEngine final : public GraphEngine {
     }
     if (before == 1) slot.last_input.store(index, std::memory_order_relaxed);
     const bool starts = before == 1 || (Faults::kStartTwice && before == 2);
-    if (!starts || (walk.here != nullptr && walk.here->order().size() > 1)) return;
+    if (!starts || (here != nullptr && here->order().size() > 1)) return;
     if (slot.state.load(std::memory_order_acquire) == State::kOpen || Faults::kStartTwice) {
       Starter::current->ready.push_back(child);
     }
@@ -628,9 +653,9 @@ class BasicGraphEngine final : public GraphEngine {
   GraphTally tally_;
   std::vector<NodePace> paces_;
   std::atomic<bool> all_quick_{false};
-  SeriesPlan all_nodes_;                  // In the plan's order,
-  std::deque<SeriesPlan> single_nodes_;   // and each alone.
-  std::vector<std::uint32_t> indices_;    // 0, 1, 2, ...
+  SeriesPlan all_nodes_;                 // In the plan's order,
+  std::deque<SeriesPlan> single_nodes_;  // and each alone.
+  std::vector<std::uint32_t> indices_;   // 0, 1, 2, ...
   bool any_takes_context_ = false;
   std::atomic<std::uint64_t> seeds_{1};
 

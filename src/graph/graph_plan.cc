@@ -155,6 +155,7 @@ Result<std::shared_ptr<const GraphPlan>> GraphPlan::make(Specs specs, const Grap
   if (!order) return order.error();
   auto plan = std::make_shared<GraphPlan>();
   plan->order = std::move(*order);
+  plan->run_label = std::make_shared<TaskLabel>(GroupAddress(std::string_view()), options.name);
   for (auto& spec : specs) plan->nodes.push_back({.spec = std::move(spec), .children = {}});
   link(*plan);
   if (auto checked = check_uses(*plan); !checked) return checked.error();

@@ -15,8 +15,7 @@ namespace cohort::internal {
 template <class Record>
 class NodeTask : public Record, public NodeEnd {
  public:
-  bool claim() final { return this->claim_by_body(TaskStatus::kSuccess); }
-  void* place() final { return run_->value_place(index_); }
+  void* claim() final { return this->claim_by_body(TaskStatus::kSuccess) ? run_->value_place(index_) : nullptr; }
   void made() final { run_->slot(index_).made.store(true, std::memory_order_relaxed); }
   void not_made(Error error) final {
     this->set_error(std::move(error));

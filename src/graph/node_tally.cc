@@ -19,8 +19,9 @@ void GraphTally::count(const RunState& run) {
   Part& part = parts_[part_of_this_thread(kParts)];
   bool complete = true;
   MutexLock lock(part.mutex);
-  part.nodes.resize(plan_.nodes.size());  // A thread that never counts has none.
-  for (std::uint32_t i = 0; i < plan_.nodes.size(); ++i) {
+  const std::size_t count = plan_.nodes.size();
+  if (part.nodes.size() != count) part.nodes.resize(count);  // A thread that never counts has none.
+  for (std::uint32_t i = 0; i < count; ++i) {
     const NodeSlot& slot = run.slot(i);
     NodePart& node = part.nodes[i];
     ++node.outcomes[static_cast<std::size_t>(slot.outcome)];

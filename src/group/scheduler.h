@@ -147,7 +147,11 @@ class Scheduler {
   }
   [[nodiscard]] bool has_actions() const { return !actions_.empty(); }
   /// When tick() is needed at the latest.
-  [[nodiscard]] std::optional<Time> next_timer() const;
+  [[nodiscard]] std::optional<Time> next_timer() const {
+    const auto first = [](const TimerQueue& timers) { return timers.next().value_or(Time::max()); };
+    const Time next = std::min({evict_at_, first(task_timers_), first(rate_timers_), first(alarm_timers_)});
+    return next == Time::max() ? std::nullopt : std::optional(next);
+  }
 
   // Coming in.
   /// Who submits: nobody's task, a task of some other group, or one of the same group.
@@ -312,7 +316,7 @@ class Scheduler {
   [[nodiscard]] bool could_start_at_once(const Group& group) const;
   [[nodiscard]] Group* idle_group_for(const TaskRecord& record) const;
   void put_into(Turn& turn, Group& group, TaskRecord& record, double& budget_ns);
-  void start_at_once(Turn& turn, Group& group, double& budget_ns);
+  void start_at_once(Turn& turn, Group& group, double to_level, double& budget_ns);
   bool find_groups(SeriesPlan& plan) const;
   TaskRecord* choose(Group& group, bool has_permit, bool has_place) const;
   Turn::Segment& open_segment(Group& group, Turn& turn);
@@ -328,6 +332,8 @@ class Scheduler {
   void end_segment(Turn& turn, Turn::Segment& segment, double rate, TaskRecord* stays, Used& all);
   void end_finished(Turn& turn);
   void end_plain_segment(Turn& turn, Turn::Segment& segment, double rate, Used& all);
+  void end_plain_series(Turn& turn, Turn::Segment& segment, double rate, Used& all);
+  void count_plain(Group& group, const Turn::Segment& segment, double rate, Used& all);
   Used end_tasks(Turn& turn, const Turn::Segment& segment, const TaskRecord* stays);
   void complete(TaskRecord& record, Duration thread_time);
   TaskRecord& leave_turn(Turn& turn);
@@ -355,7 +361,7 @@ class Scheduler {
   double level();
   [[nodiscard]] double level_of(const ReadySet* set) const;
   void on_ready(Group& group);
-  void lift_newly_active(Group& group);
+  void lift_newly_active(Group& group, double to_level);
   void lift_for_lack_of_demand(Group& group);
   void on_unready(Group& group);
   void begin_charging(Group& group);

@@ -114,7 +114,11 @@ void Scheduler<Faults>::wind_up(Turn& turn, TaskRecord* stays) {
   if (turn.series == nullptr) actions_.forgotten.reserve(actions_.forgotten.size() + turn.count);
   for (std::uint32_t s = turn.ended_segments; s < turn.segment_count; ++s) {
     if (s + 4 < turn.segment_count) turn.segments[s + 4].group->prefetch();
-    end_segment(turn, turn.segments[s], rate, stays, all);
+    if (turn.series != nullptr && stays == nullptr && turn.segments[s].group->plain) {
+      end_plain_series(turn, turn.segments[s], rate, all);
+    } else {
+      end_segment(turn, turn.segments[s], rate, stays, all);
+    }
   }
   if (all.tasks != 0) mean_ns_ += (static_cast<double>(all.time.count()) / all.tasks - mean_ns_) / 8;
   if (stays != nullptr) stays->holds_global = std::exchange(turn.global, false);
@@ -126,9 +130,8 @@ void Scheduler<Faults>::wind_up(Turn& turn, TaskRecord* stays) {
 template <class Faults>
 void Scheduler<Faults>::end_segment(Turn& turn, Turn::Segment& segment, double rate, TaskRecord* stays, Used& all) {
   Group& group = *segment.group;
-  const bool has_left = stays != nullptr && stays->group == &group;
-  const bool all_succeeded = turn.measured && segment.plain && segment.succeeded == segment.count;
-  if (group.plain && (turn.series != nullptr ? !has_left : stays == nullptr && all_succeeded)) {
+  const bool is_plain = segment.plain && group.plain && turn.series == nullptr && turn.measured;
+  if (stays == nullptr && is_plain && segment.succeeded == segment.count) {
     return end_plain_segment(turn, segment, rate, all);
   }
   const Used used = end_tasks(turn, segment, stays);
@@ -136,7 +139,7 @@ void Scheduler<Faults>::end_segment(Turn& turn, Turn::Segment& segment, double r
   learn(group, used.time, used.tasks);
   all.time += used.time;
   all.tasks += used.tasks;
-  if (has_left) {
+  if (stays != nullptr && stays->group == &group) {
     stays->holds_concurrency = std::exchange(segment.concurrency, false);
     if (stays->own_account) segment.in_flight = false;
   }
@@ -164,12 +167,10 @@ void Scheduler<Faults>::end_finished(Turn& turn) {
   }
 }
 
-// The same for tasks of a plain group that have all been measured, and have all succeeded or are of a series: nobody
-// will ask for them any more, so they are dropped without a look. What they are left with (phase, group) means nothing
-// once they are done.
+// What tasks of a plain group have used that have all been measured.
 template <class Faults>
-inline void Scheduler<Faults>::end_plain_segment(Turn& turn, Turn::Segment& segment, double rate, Used& all) {
-  Group& group = *segment.group;
+[[gnu::always_inline]] inline void Scheduler<Faults>::count_plain(Group& group, const Turn::Segment& segment,
+                                                                  double rate, Used& all) {
   const Duration used(static_cast<std::int64_t>(segment.used_ns));
   all.time += used;
   all.tasks += segment.count;
@@ -179,17 +180,44 @@ inline void Scheduler<Faults>::end_plain_segment(Turn& turn, Turn::Segment& segm
   group.counters.thread_time += used;
   group.counters.queue_time += Duration(static_cast<std::int64_t>(segment.queued_ns));
   group.counters.settled[static_cast<std::size_t>(segment.last_status)] += segment.count;
-  if (turn.series == nullptr) {
-    for (std::uint32_t i = 0; i < segment.count; ++i) actions_.forgotten.push_back(turn.tasks[segment.first + i]);
-  }
   group.present -= segment.count;
   present_ -= segment.count;
+}
+
+// Ends a segment of such tasks that have all succeeded: nobody will ask for them any more, so they are dropped without
+// a look. What they are left with (phase, group) means nothing once they are done.
+template <class Faults>
+inline void Scheduler<Faults>::end_plain_segment(Turn& turn, Turn::Segment& segment, double rate, Used& all) {
+  Group& group = *segment.group;
+  count_plain(group, segment, rate, all);
+  for (std::uint32_t i = 0; i < segment.count; ++i) actions_.forgotten.push_back(turn.tasks[segment.first + i]);
   release_segment(segment);
   if (group.last_turn == &turn) group.last_turn = nullptr;
   ReadySet& set = ready_[kReadyNormal];
   if (set.contains(group)) set.update(group);  // It may have been charged too much.
   refresh_plain(group);
   end_charging(group);
+}
+
+// The same for a task of a series, of which there is no record. As a rule nothing of its group has come meanwhile.
+template <class Faults>
+[[gnu::always_inline]] inline void Scheduler<Faults>::end_plain_series(Turn& turn, Turn::Segment& segment, double rate,
+                                                                       Used& all) {
+  Group& group = *segment.group;
+  count_plain(group, segment, rate, all);
+  --group.running;
+  --group.own;
+  segment.concurrency = segment.in_flight = false;
+  if (group.last_turn == &turn) group.last_turn = nullptr;
+  if (group.waiting != 0) {
+    ReadySet& set = ready_[kReadyNormal];
+    if (set.contains(group)) set.update(group);
+    refresh_plain(group);
+    end_charging(group);
+    return;
+  }
+  if (group.present == 0) note_idle(group);
+  if (--group.charged == 0) on_inactive(group);
 }
 
 // Completes and forgets a segment's tasks, all but `stays`, and says what they used.

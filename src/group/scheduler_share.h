@@ -162,6 +162,7 @@ void Scheduler<Faults>::charge_holding(Group& group) {
 
 template <class Faults>
 double Scheduler<Faults>::level() {
+  if (active_ == 0) return level_;
   if (level_is_fresh_ && now_ - accrued_at_ < Turn::kLength) return level_;
   accrue();
   level_is_fresh_ = true;
@@ -217,16 +218,14 @@ void Scheduler<Faults>::on_ready(Group& group) {
   }
   ++active_;
   ready_weight_ += group.limits->weight;
-  lift_newly_active(group);
+  lift_newly_active(group, level());
 }
 
 template <class Faults>
-[[gnu::always_inline]] inline void Scheduler<Faults>::lift_newly_active(Group& group) {
-  const double now_level = level();
-  if (!Faults::kIdleKeepsCredit) group.served = std::max(group.served, now_level);
+[[gnu::always_inline]] inline void Scheduler<Faults>::lift_newly_active(Group& group, double to_level) {
+  if (!Faults::kIdleKeepsCredit) group.served = std::max(group.served, to_level);
   if (now_ - group.inactive_since >= kForgetDebtAfter) {
-    group.served =
-        std::min(group.served, now_level + static_cast<double>(Turn::kLength.count()) / group.limits->weight);
+    group.served = std::min(group.served, to_level + static_cast<double>(Turn::kLength.count()) / group.limits->weight);
   }
 }
 

@@ -83,7 +83,13 @@ class Storm {
     return broken_;
   }
 
-  [[nodiscard]] std::uint64_t series_taken() const { return series_taken_; }
+  /// How many series were taken, cut, and left by a task that waited.
+  struct SeriesCounts {
+    std::uint64_t taken = 0;
+    std::uint64_t cut = 0;
+    std::uint64_t left = 0;
+  };
+  [[nodiscard]] const SeriesCounts& series_counts() const { return counts_; }
 
  private:
   using Where = StormTask::Where;
@@ -334,7 +340,7 @@ class Storm {
     if (scheduler_.take_series(*series, guest.turn, now_)) {
       guest.state = Worker::kInTurn;
       guest.series = series.get();
-      ++series_taken_;
+      ++counts_.taken;
     } else {
       submit_rest(*series);
     }
@@ -430,6 +436,7 @@ class Storm {
     auto state = AwaitState::make(targets, need);
     if (state->satisfied()) return;
     TaskRecord& record = record_of(task);
+    if (&record != &task) ++counts_.left;
     const auto error = scheduler_.check_await(record, *state, step == Step::kAwaitFor, now_);
     if (error != nullptr) {
       if (error->code == ErrorCode::kTimedOut && !task.overrunning) fail(task, "an await failed without a time-out");
@@ -540,7 +547,10 @@ class Storm {
         auto* task = each->series ? static_cast<StormSeries&>(*each).current() : static_cast<StormTask*>(each.get());
         if (task != nullptr) task->stop_asked = true;
       }
-      for (const TaskRef& each : actions.cut) submit_rest(static_cast<StormSeries&>(*each));
+      for (const TaskRef& each : actions.cut) {
+        ++counts_.cut;
+        submit_rest(static_cast<StormSeries&>(*each));
+      }
       for (const TaskRef& each : actions.let_go) {
         auto& task = static_cast<StormTask&>(*each);
         if (task.waits_for) task.waits_for->disarm();
@@ -696,7 +706,7 @@ class Storm {
   Random random_;
   Time start_ = Time(std::chrono::hours(1));
   Time now_ = start_;
-  std::uint64_t series_taken_ = 0;
+  SeriesCounts counts_;
   std::uint32_t workers_count_ = 1;
   double plain_ = 0;                 ///< How many tasks use nothing special.
   bool calm_ = false;                ///< Nobody but submitters and those who cancel.
@@ -722,10 +732,15 @@ class Storm {
 /// Runs one storm; the first broken rule, or nothing. A scheduler that broke one cannot be taken apart in order, so it
 /// is kept for ever.
 template <class Faults>
-std::string run_storm(std::uint64_t seed) {
+std::string run_storm(std::uint64_t seed, typename Storm<Faults>::SeriesCounts* series = nullptr) {
   static auto* broken_ones = new std::vector<std::unique_ptr<Storm<Faults>>>;
   auto storm = std::make_unique<Storm<Faults>>(seed);
   std::string broken = storm->run();
+  if (series != nullptr) {
+    series->taken += storm->series_counts().taken;
+    series->cut += storm->series_counts().cut;
+    series->left += storm->series_counts().left;
+  }
   if (!broken.empty()) broken_ones->push_back(std::move(storm));
   return broken;
 }

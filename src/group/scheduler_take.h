@@ -357,19 +357,20 @@ template <class Faults>
   record.phase = Phase::kTaken;
   record.own_account = true;
   if (!turn.measured) group.counters.queue_time += now_ - record.submitted_at;
-  start_at_once(turn, group, budget_ns);
+  start_at_once(turn, group, level(), budget_ns);
   turn.tasks[turn.count++] = &record;
 }
 
 // What it means for a group that a task of it begins without having waited, as the next entry of the turn.
 template <class Faults>
-[[gnu::always_inline]] inline void Scheduler<Faults>::start_at_once(Turn& turn, Group& group, double& budget_ns) {
+[[gnu::always_inline]] inline void Scheduler<Faults>::start_at_once(Turn& turn, Group& group, double to_level,
+                                                                    double& budget_ns) {
   ++group.counters.submitted;
   ++group.counters.started;
   ++group.present;
   ++present_;
   if (group.charged == 0) {
-    lift_newly_active(group);
+    lift_newly_active(group, to_level);
   } else {
     lift_for_lack_of_demand(group);
   }
@@ -402,8 +403,9 @@ bool Scheduler<Faults>::take_series(SeriesRecord& series, Turn& turn, Time now) 
   turn.reset();
   turn.series = &series;
   double budget_ns = static_cast<double>(Turn::kLength.count());
+  const double to_level = level();
   for (Group* group : groups) {
-    start_at_once(turn, *group, budget_ns);
+    start_at_once(turn, *group, to_level, budget_ns);
     turn.tasks[turn.count++] = &series;
   }
   turn.expected = Turn::kLength - Duration(static_cast<std::int64_t>(budget_ns));
@@ -431,7 +433,7 @@ bool Scheduler<Faults>::find_groups(SeriesPlan& plan) const {
 
 // The one place where permits are taken for a start: all layers or, since the caller has checked them all, none.
 template <class Faults>
-Turn::Segment& Scheduler<Faults>::open_segment(Group& group, Turn& turn) {
+[[gnu::always_inline]] inline Turn::Segment& Scheduler<Faults>::open_segment(Group& group, Turn& turn) {
   Turn::Segment& segment = turn.add_segment(group);
   segment.concurrency = true;
   ++group.running;

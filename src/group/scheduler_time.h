@@ -92,16 +92,6 @@ void Scheduler<Faults>::sound_all() {
 }
 
 template <class Faults>
-std::optional<Time> Scheduler<Faults>::next_timer() const {
-  Time next = evict_at_;
-  for (const TimerQueue* timers : {&task_timers_, &rate_timers_, &alarm_timers_}) {
-    if (const std::optional<Time> first = timers->next()) next = std::min(next, *first);
-  }
-  if (next == Time::max()) return std::nullopt;
-  return next;
-}
-
-template <class Faults>
 void Scheduler<Faults>::on_wake(TaskRecord& record) {
   if (record.phase != Phase::kSuspended && record.phase != Phase::kParked) return;
   record.extras().awaiting = nullptr;

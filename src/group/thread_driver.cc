@@ -152,7 +152,7 @@ void ThreadDriver::take_in(Time now, std::uint32_t most) {
 // Everything that this thread, or one it has heard from, has submitted.
 void ThreadDriver::take_in_all(Time now) {
   const std::uint64_t last = inbox_.next_ticket();
-  for (;;) {
+  while (!inbox_.is_drained_to(last)) {
     take_in(now, Inbox::kSize);
     if (inbox_.is_drained_to(last)) return;
     std::this_thread::yield();  // Somebody has a ticket and is about to use it.
@@ -265,7 +265,7 @@ void ThreadDriver::call(Runner& runner, Chores& chores) {
   if (runner.asleep) chores.notify.push_back(&runner);
 }
 
-void ThreadDriver::perform(Chores chores) {
+void ThreadDriver::perform(Chores&& chores) {
   for (Runner* runner : chores.notify) runner->wake.notify_one();
   for (Runner* runner : chores.start) start(*runner);
   if (chores.notify_watcher) watch_wake_.notify_one();

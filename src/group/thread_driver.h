@@ -154,7 +154,7 @@ class ThreadDriver {
   [[nodiscard]] bool is_worth_waking() const COHORT_REQUIRES(mutex_);
   void wake_one(Chores& chores) COHORT_REQUIRES(mutex_);
   [[nodiscard]] bool attend() COHORT_REQUIRES(mutex_);
-  void perform(Chores chores) COHORT_EXCLUDES(mutex_);
+  void perform(Chores&& chores) COHORT_EXCLUDES(mutex_);
   void settle(Actions::Settlement& settlement);
   void submit_or_wait(TaskRecord& record);
   void wait_at_door(const TaskRecord& record);
@@ -180,7 +180,7 @@ class ThreadDriver {
 
   // Bodies.
   [[nodiscard]] std::unique_ptr<Runner> take_guest() COHORT_REQUIRES(mutex_);
-  void run_guest(std::unique_ptr<Runner> guest, SeriesRecord* series, Time now) COHORT_EXCLUDES(mutex_);
+  void run_guest(std::unique_ptr<Runner> guest, SeriesRecord* series, Time now, Chores& chores) COHORT_EXCLUDES(mutex_);
   Time run_turn(Runner& runner, Time now) COHORT_EXCLUDES(mutex_);
   Time run_series_turn(SeriesRecord& series, Runner& runner, Time now) COHORT_EXCLUDES(mutex_);
   bool run_body(TaskRecord& record, Runner& runner, Time& now) COHORT_EXCLUDES(mutex_);

@@ -147,7 +147,8 @@ void ThreadDriver::submit_here(TaskRecord& record) {
     at_door = record.phase == Phase::kAtDoor;
   });
   if (at_door) wait_at_door(record);
-  if (guest) run_guest(std::move(guest), nullptr, clock_.now());
+  Chores chores;
+  if (guest) run_guest(std::move(guest), nullptr, clock_.now(), chores);
 }
 
 bool ThreadDriver::run_series(SeriesRecord& series, Time now) {
@@ -165,9 +166,9 @@ bool ThreadDriver::run_series(SeriesRecord& series, Time now) {
     }
     follow_up(chores, now);
   }
-  perform(std::move(chores));
+  if (!chores.empty()) perform(std::exchange(chores, Chores()));
   if (!guest) return false;
-  run_guest(std::move(guest), &series, now);
+  run_guest(std::move(guest), &series, now, chores);
   return true;
 }
 
@@ -198,11 +199,11 @@ std::unique_ptr<ThreadDriver::Runner> ThreadDriver::take_guest() {
   return guest;
 }
 
-void ThreadDriver::run_guest(std::unique_ptr<Runner> guest, SeriesRecord* series, Time now) {
+// `chores` are empty.
+void ThreadDriver::run_guest(std::unique_ptr<Runner> guest, SeriesRecord* series, Time now, Chores& chores) {
   Runner* outer = std::exchange(current_runner_, guest.get());
   const Time end = series != nullptr ? run_series_turn(*series, *guest, now) : run_turn(*guest, now);
   current_runner_ = outer;
-  Chores chores;
   {
     MutexLock lock(mutex_);
     take_in_all(end);

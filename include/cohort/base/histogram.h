@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 
 #include "cohort/base/clock.h"
@@ -14,7 +16,13 @@ namespace cohort {
 /// Thread-safety: thread-compatible.
 class Histogram {
  public:
-  void record(Duration duration);
+  void record(Duration duration) {
+    const Duration counted = std::max(duration, Duration(0));
+    ++buckets_[bucket_of(static_cast<std::uint64_t>(counted.count()))];
+    ++count_;
+    sum_ += counted;
+    max_ = std::max(max_, counted);
+  }
   void merge(const Histogram& other);
   void clear() { *this = Histogram(); }
 
@@ -27,7 +35,12 @@ class Histogram {
  private:
   static constexpr int kSubBits = 3;
   static constexpr int kBuckets = 64 << kSubBits;
-  static int bucket_of(std::uint64_t nanoseconds);
+  static std::size_t bucket_of(std::uint64_t nanoseconds) {
+    constexpr std::uint64_t kExact = 1U << kSubBits;
+    if (nanoseconds < kExact) return nanoseconds;
+    const int shift = static_cast<int>(std::bit_width(nanoseconds)) - 1 - kSubBits;
+    return (static_cast<std::size_t>(shift + 1) << kSubBits) + (nanoseconds >> shift) - kExact;
+  }
   static std::uint64_t upper_end(int bucket);
 
   std::array<std::uint64_t, kBuckets> buckets_{};

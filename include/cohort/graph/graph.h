@@ -75,10 +75,9 @@ class Graph {
 
   TaskHandle<GraphRun> settled(internal::Ref<internal::RunState> run) const {
     using Record = internal::PromiseRecord<GraphRun>;
-    auto record = internal::Ref<Record>::adopt(new Record(engine_->options().name, nullptr, run->begun_at));
-    const Time ended = run->ended_at;
-    record->settle(GraphRun(std::move(run)), ended);
-    return TaskHandle<GraphRun>(internal::Ref<internal::ResultRecord<GraphRun>>::adopt(record.release()));
+    const internal::RunState& state = *run;
+    return TaskHandle<GraphRun>(internal::Ref<internal::ResultRecord<GraphRun>>::adopt(
+        new Record(*state.plan().run_label, GraphRun(std::move(run)), state.begun_at, state.ended_at)));
   }
 
   void wait_for(const internal::Ref<internal::RunState>& run) const {

@@ -24,6 +24,14 @@ class PromiseRecord final : public ResultRecord<T> {
     this->submitted_at = now;
     this->begin(now);
   }
+  /// What it was to bring is there already.
+  template <class Value>
+  PromiseRecord(const TaskLabel& like, Value&& result, Time begun, Time ended) : ResultRecord<T>(like) {
+    this->submitted_at = begun;
+    this->begin(begun);
+    this->value.emplace(std::forward<Value>(result));
+    this->succeed_at_birth(ended);
+  }
 
   bool settle(Result<T> result, Time now) {
     if (!this->try_claim(status_of(result))) return false;

@@ -68,6 +68,7 @@ struct GraphPlan {
   std::vector<Node> nodes;           ///< By index.
   std::vector<std::uint32_t> order;  ///< Inputs before those who need them.
   std::vector<Group> groups;
+  std::shared_ptr<const TaskLabel> run_label;  ///< Of runs that have ended before anybody asked for a handle.
   std::size_t values_size = 0;
   std::size_t values_alignment = 1;
 

@@ -33,10 +33,9 @@ namespace internal {
 /// Where an attempt leaves its end.
 class NodeEnd {
  public:
-  /// False: it comes too late, and what it has made is of no use.
-  virtual bool claim() = 0;
-  /// After claim(): where the value is to be made, and that it has been, or could not be.
-  virtual void* place() = 0;
+  /// Where the value is to be made. Null: it comes too late, and what it has made is of no use.
+  virtual void* claim() = 0;
+  /// After claim(): that it has been made, or could not be.
   virtual void made() = 0;
   virtual void not_made(Error error) = 0;
   virtual void fail(Error error) = 0;
@@ -256,9 +255,10 @@ class TypedNodeBody final : public NodeBody {
 
   static void leave(NodeEnd& end, Result<Value>&& result) {
     if (!result.ok()) return end.fail(result.error());
-    if (!end.claim()) return;
+    void* const place = end.claim();
+    if (place == nullptr) return;
     try {
-      ::new (end.place()) Value(std::move(*result));
+      ::new (place) Value(std::move(*result));
       end.made();
     } catch (...) {
       end.not_made(Error::from_exception(std::current_exception()));

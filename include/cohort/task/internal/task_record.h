@@ -258,6 +258,12 @@ class TaskRecord : public ListLinks<TaskRecord> {
   virtual void on_stop() {}
   /// It has been published, on whichever thread did that and with no lock held; for a record that asked for it.
   virtual void on_end() {}
+  /// Before anybody else knows it: its value is there.
+  void succeed_at_birth(Time ended) {
+    ended_at = ended;
+    state_.store(kClaimed | kPublished | (static_cast<std::uint32_t>(TaskStatus::kSuccess) << kStatusShift),
+                 std::memory_order_relaxed);
+  }
   /// Before anybody else knows it.
   void ask_for_end() { state_.store(kWaiters, std::memory_order_relaxed); }
 
