@@ -126,7 +126,9 @@ class Storm {
     plain_ = random_.chance(0.5) ? 0.0 : random_.unit();
     longest_us_ = random_.chance(0.5) ? 3000 : 3;
     calm_ = random_.chance(0.3);
-    if (calm_) plain_ = 1;
+    serial_ = random_.chance(0.3);
+    if (calm_ || serial_) plain_ = 1;
+    if (serial_) longest_us_ = 3;
     options.threads = workers_count_;
     options.global_max_in_flight = random_.chance(0.3) ? kUnlimited : some(5);
     options.max_parked = random_.chance(0.5) ? 1000 : 4 + some(12);
@@ -140,7 +142,7 @@ class Storm {
       if (random_.chance(0.3)) limits.max_waiting = some(6);
       if (random_.chance(0.3)) limits.overflow = static_cast<OverflowPolicy>(random_.below(3));
       if (random_.chance(0.3)) limits.weight = random_.unit() * 4 + 0.1;
-      model.rated = !calm_ && random_.chance(0.2);
+      model.rated = !calm_ && !serial_ && random_.chance(0.2);
       if (model.rated) limits.rate = Rate{some(5), std::chrono::milliseconds(some(5)), some(4)};
       if (random_.chance(0.5)) limits.max_overrunning = some(3);
       options.groups.emplace(key(g), limits);
@@ -158,6 +160,7 @@ class Storm {
   void random_event() {
     std::uint64_t event = random_.below(20);
     if (calm_ && event >= 1 && event <= 9 && event != 5) event = 13;
+    if (serial_ && (event <= 9 || event == 11) && random_.chance(0.9)) event = 13;
     switch (event) {
       case 0:
       case 1:
@@ -181,7 +184,7 @@ class Storm {
       case 11:
         pass_time(random_.chance(0.1) ? std::chrono::milliseconds(100) : std::chrono::milliseconds(some(5)));
         break;
-      case 12: pass_time(std::chrono::microseconds(some(200))); break;
+      case 12: pass_time(std::chrono::microseconds(some(serial_ ? 2 : 200))); break;
       default: step_worker(workers_[random_.below(workers_.size())]); break;
     }
     if (random_.chance(0.3)) step_let_go();
@@ -206,7 +209,10 @@ class Storm {
     } else {
       for (std::uint64_t i = random_.below(4); i > 0; --i) task->steps.push_back(static_cast<Step>(random_.below(8)));
     }
-    if (for_series) task->blocks = true;
+    if (for_series) {
+      task->blocks = true;
+      if (random_.chance(0.4)) task->steps.push_back(static_cast<Step>(random_.below(8)));
+    }
     if (!for_series && !random_.chance(plain_)) {
       SubmitOptions& limits = task->extras().options;
       if (random_.chance(0.15)) limits.queue_timeout = std::chrono::milliseconds(some(10));
@@ -313,7 +319,8 @@ class Storm {
 
   // A series, or none of it; then its tasks are submitted like any.
   void run_series(Worker& guest) {
-    if (finishing_ || random_.chance(0.7)) return;
+    if (finishing_ || random_.chance(serial_ ? 0.2 : 0.7)) return;
+    if (serial_ && scheduler_.stats().waiting != 0 && random_.chance(0.9)) return;
     std::vector<Ref<StormTask>> tasks;
     std::vector<const TaskLabel*> labels;
     const bool again = !plans_.empty() && random_.chance(0.5);  // Groups that were found may have been evicted since.
@@ -710,6 +717,7 @@ class Storm {
   std::uint32_t workers_count_ = 1;
   double plain_ = 0;                 ///< How many tasks use nothing special.
   bool calm_ = false;                ///< Nobody but submitters and those who cancel.
+  bool serial_ = false;              ///< Mostly series.
   std::uint32_t longest_us_ = 3000;  ///< How long a body keeps its thread at most.
   std::uint32_t global_limit_ = kUnlimited;
   std::uint32_t max_parked_ = 1000;
