@@ -101,10 +101,14 @@ class BasicGraphEngine final : public GraphEngine {
   void on_attempt_end(RunState& run, NodeRecord& record) override {
     Starter starter(run);  // (The record keeps the run.)
     if (run.slot(record.index()).state.load(std::memory_order_acquire) == State::kStarted) {
+      Duration queued = record.ended_at - record.submitted_at;
       std::optional<Duration> ran;
-      if (record.has_begun()) ran = record.ended_at - record.started_at;
-      learn(record.index(), (ran ? record.started_at : record.ended_at) - record.submitted_at, ran, record.status());
-      if (ran) add_busy(run.slot(record.index()), *ran);
+      if (record.has_begun()) {
+        queued = record.started_at - record.submitted_at;
+        ran = record.ended_at - record.started_at;
+        add_busy(run.slot(record.index()), *ran);
+      }
+      learn(record.index(), queued, ran, record.status());
       Walk walk;
       conclude(run, record.index(), {record.status(), record.error(), record.ended_at, record.timed}, walk);
       finish_walk(run, walk);

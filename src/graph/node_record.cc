@@ -19,7 +19,6 @@ bool NodeRecord::run() {
   if (!begun_) {
     begun_ = true;
     if (!run_->engine().begin(*run_, *this)) {
-      declined_ = true;
       claim_by_body(TaskStatus::kSuccess);
       return true;
     }
@@ -55,7 +54,7 @@ bool NodeRecord::go_on() {
 }
 
 void NodeRecord::on_end() {
-  if (!declined_) run_->engine().on_attempt_end(*run_, *this);
+  run_->engine().on_attempt_end(*run_, *this);
 }
 
 }  // namespace cohort::internal

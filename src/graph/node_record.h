@@ -80,7 +80,6 @@ class NodeRecord final : public NodeTask<TaskRecord> {
   bool go_on();
 
   bool begun_ = false;
-  bool declined_ = false;
   Task<void> coroutine_;
 };
 

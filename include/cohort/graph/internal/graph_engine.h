@@ -33,7 +33,7 @@ class GraphEngine : public std::enable_shared_from_this<GraphEngine> {
   [[nodiscard]] virtual std::vector<SizeChange> size_changes() const = 0;
 
   // For NodeRecord.
-  /// The record comes to run. False: it is not to, there is nothing to do for it.
+  /// The record comes to run. False: it is not to, its node has ended.
   virtual bool begin(RunState& run, NodeRecord& record) = 0;
   virtual void on_attempt_end(RunState& run, NodeRecord& record) = 0;
 };
