@@ -114,7 +114,15 @@ TEST(GraphStressTest, AQuickNodeThatBlocksHoldsNobodyElsesPermits) {
     while (blocks) std::this_thread::yield();
     return x;
   });
-  auto other = builder.node("other", identity).concurrency(1).output();
+  std::atomic<int> last_of_other{-1};
+  auto other = builder
+                   .node("other",
+                         [&](int x) {
+                           last_of_other = x;
+                           return x;
+                         })
+                   .concurrency(1)
+                   .output();
   auto after = builder
                    .node(
                        "after", [](const int& x) { return x; }, slow)
@@ -128,6 +136,7 @@ TEST(GraphStressTest, AQuickNodeThatBlocksHoldsNobodyElsesPermits) {
   // Others of the groups that the stuck thread had taken permits of run all the same.
   EXPECT_EQ(executor.submit("other", "1", [] { return 1; }).await().value, 1);
   EXPECT_EQ(executor.submit("after", "1", [] { return 2; }).await().value, 2);
+  while (last_of_other != 7) std::this_thread::yield();  // So does what is left of its own run, if it had not before.
   blocks = false;
   stuck.join();
   static_cast<void>(other);
