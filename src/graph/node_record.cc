@@ -53,8 +53,6 @@ bool NodeRecord::go_on() {
   return true;
 }
 
-void NodeRecord::on_end() {
-  run_->engine().on_attempt_end(*run_, *this);
-}
+void NodeRecord::on_end() { run_->engine().on_attempt_end(*run_, *this); }
 
 }  // namespace cohort::internal
