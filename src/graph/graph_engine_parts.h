@@ -48,7 +48,6 @@ class BasicGraphEngine final : public GraphEngine {
     for (std::uint32_t i = 0; i < plan_->nodes.size(); ++i) {
       indices_.push_back(i);
       single_nodes_.emplace_back(labels_of(std::span(&i, 1)));
-      any_takes_context_ = any_takes_context_ || plan_->nodes[i].takes_context;
     }
     for (std::size_t i = 0; i < plan_->groups.size(); ++i) set_size(plan_->groups[i].name, sizer_.sizes()[i]);
     resized_at_ = executor_.clock().now();
@@ -68,8 +67,7 @@ class BasicGraphEngine final : public GraphEngine {
     run.awaited = current_task() != nullptr;
     Starter starter(run);
     starter.runs_quick = options_.run_quick_nodes_here && !run.awaited && run.deadline > run.begun_at;
-    const bool here = starter.runs_quick && all_quick_.load(std::memory_order_relaxed) &&
-                      run_here(run, all_nodes_, plan_->order, any_takes_context_, run.begun_at);
+    const bool here = starter.runs_quick && all_quick_.load(std::memory_order_relaxed) && run_all_here(run);
     if (!here) {
       for (const std::uint32_t index : plan_->order) {
         if (plan_->nodes[index].spec->inputs.empty()) starter.ready.push_back(index);
@@ -110,7 +108,7 @@ class BasicGraphEngine final : public GraphEngine {
       }
       learn(record.index(), queued, ran, record.status());
       Walk walk;
-      conclude(run, record.index(), {record.status(), record.error(), record.ended_at, record.timed}, walk);
+      conclude(run, record.index(), {record, record.status(), record.ended_at}, walk);
       finish_walk(run, walk);
     }
     start_ready(starter);
@@ -122,14 +120,15 @@ class BasicGraphEngine final : public GraphEngine {
   bool begin_here(Nodes& nodes) {
     RunState& run = nodes.run_state();
     NodeSlot& slot = run.slot(nodes.index());
-    // One that another thread is still to end: he starts it.
-    if (slot.waits.load(std::memory_order_acquire) != 0) return false;
-    if (!take(run, nodes.index())) return false;
-    if (plan_->nodes[nodes.index()].spec->when) {
-      Walk walk(&nodes);
-      const bool goes = is_wanted(run, nodes.index(), walk);
-      finish_walk(run, walk);
-      if (!goes) return false;
+    if (!nodes.is_alone()) {
+      // One that another thread is still to end: he starts it.
+      if (slot.waits.load(std::memory_order_acquire) != 0 || !take(run, nodes.index())) return false;
+      if (plan_->nodes[nodes.index()].spec->when) {
+        Walk walk(&nodes);
+        const bool goes = is_wanted(run, nodes.index(), walk);
+        finish_walk(run, walk);
+        if (!goes) return false;
+      }
     }
     slot.started_at.store(nodes.started_at.time_since_epoch().count(), std::memory_order_relaxed);
     slot.attempt_count.store(1, std::memory_order_relaxed);
@@ -145,12 +144,12 @@ class BasicGraphEngine final : public GraphEngine {
     const TaskStatus status = nodes.claimed_status();
     learn(nodes.index(), nodes.started_at - nodes.submitted_at, ran, status);
     add_busy(slot, ran);
-    if (status == TaskStatus::kSuccess && now <= slot.attempts.deadline() && nodes.order().size() > 1) {
+    if (status == TaskStatus::kSuccess && now <= slot.attempts.deadline() && !nodes.is_alone()) {
       return end_well(run, nodes.index(), now, &nodes);
     }
     Starter starter(run);
     Walk walk(&nodes);
-    conclude(run, nodes.index(), {status, nodes.error(), now, false}, walk);
+    conclude(run, nodes.index(), {nodes, status, now}, walk);
     finish_walk(run, walk);
     start_ready(starter);
   }
@@ -165,17 +164,19 @@ class BasicGraphEngine final : public GraphEngine {
       }
       return finish(run, last, run.slot(last).ended_at);
     }
-    Starter starter(run);
-    collect_ready(nodes, starter);
-    start_ready(starter);
+    const CurrentTaskScope scope(&nodes, true);
+    if (!nodes.is_alone()) {
+      start_ready_of(nodes);
+    } else if (nodes.begun() == 0) {
+      start_attempt(run, nodes.index(), Coming::kBack);
+    }
   }
 
-  /// Those that have not begun here are started like any other.
+  /// Those that have not begun here are started elsewhere.
   void start_rest(Nodes& nodes) {
-    if (Faults::kForgetRest) return;
-    Starter starter(nodes.run_state(), true);
-    collect_ready(nodes, starter);
-    start_ready(starter);
+    if (nodes.is_alone() || Faults::kForgetRest) return;  // One alone: its own thread comes to that at once.
+    const CurrentTaskScope scope(&nodes, true);
+    start_ready_of(nodes);
   }
 
   [[nodiscard]] GraphStats stats() const override {
@@ -214,10 +215,14 @@ class BasicGraphEngine final : public GraphEngine {
     std::vector<PendingEnd> ends;
   };
   struct AttemptEnd {
+    TaskRecord& record;
     TaskStatus status;
-    const Error* error;
     Time at;
-    bool timed;  // The executor has seen to its deadline.
+  };
+  enum class Coming {
+    kNew,
+    kAgain,  // Another attempt.
+    kBack,   // It had been let in as one of a series.
   };
 
   // Nodes that may start, collected while others end on this thread. The outermost one of a run starts them, so that a
@@ -236,8 +241,8 @@ class BasicGraphEngine final : public GraphEngine {
     RunState& run;
     Starter* outer;
     bool outermost;
-    bool runs_quick =
-        false;  ///< On the thread of who asked for the run, which is in no task: quick nodes are run here.
+    bool runs_quick = false;  ///< On the thread of who asked for the run, which is in no task: quick nodes run here.
+    Coming coming = Coming::kNew;
     std::vector<std::uint32_t> ready;
     static inline thread_local Starter* current = nullptr;
   };
@@ -267,14 +272,12 @@ class BasicGraphEngine final : public GraphEngine {
       const auto taken = next != starter.ready.end() ? next : starter.ready.end() - 1;
       const std::uint32_t index = *taken;
       starter.ready.erase(taken);
-      if (runs_here(starter, index) && run_here(starter.run, single_nodes_[index], std::span(&indices_[index], 1),
-                                                plan_->nodes[index].takes_context, executor_.clock().now())) {
-        continue;
-      }
       Walk walk;
       const bool goes = take(starter.run, index) && is_wanted(starter.run, index, walk);
       finish_walk(starter.run, walk);
-      if (goes) start_attempt(starter.run, index, false);
+      if (goes && !(runs_here(starter, index) && run_alone_here(starter.run, index))) {
+        start_attempt(starter.run, index, starter.coming);
+      }
     }
   }
 
@@ -318,24 +321,35 @@ class BasicGraphEngine final : public GraphEngine {
     return starter.runs_quick && paces_[index].is_quick() && !plan_->nodes[index].is_coroutine;
   }
 
-  // Where every group concerned could start a task at once.
-  bool run_here(RunState& run, SeriesPlan& series, std::span<const std::uint32_t> order, bool with_stop, Time now) {
-    const auto nodes = Ref<Nodes>::adopt(new Nodes(*this, run, series, order, with_stop));
-    return ExecutorAccess::run_series(executor_, *nodes, now);
+  // Where every group could start a task at once.
+  bool run_all_here(RunState& run) {
+    const auto nodes = Ref<Nodes>::adopt(new Nodes(*this, run, all_nodes_, plan_->order));
+    return ExecutorAccess::run_series(executor_, *nodes, run.begun_at);
+  }
+  bool run_alone_here(RunState& run, std::uint32_t index) {
+    const auto nodes = Ref<Nodes>::adopt(new Nodes(*this, run, single_nodes_[index], std::span(&indices_[index], 1)));
+    put_record(run, index, *nodes);
+    const bool has_run = ExecutorAccess::run_series(executor_, *nodes, executor_.clock().now());
+    if (run.slot(index).unwanted.load(std::memory_order_seq_cst)) drop_record(run, index);
+    return has_run;
   }
 
-  // Those of a series that could start, and have not.
-  void collect_ready(const Nodes& nodes, Starter& starter) {
+  // What could start, and has not, of a series that is over here.
+  void start_ready_of(Nodes& nodes) {
+    RunState& run = nodes.run_state();
+    Starter starter(run, true);
+    starter.coming = Coming::kBack;
     for (const std::uint32_t index : nodes.order()) {
-      const NodeSlot& slot = starter.run.slot(index);
+      const NodeSlot& slot = run.slot(index);
       if (slot.waits.load(std::memory_order_acquire) == 0 &&
           slot.state.load(std::memory_order_acquire) == State::kOpen) {
-        Starter::current->ready.push_back(index);
+        starter.ready.push_back(index);
       }
     }
+    start_ready(starter);
   }
 
-  void start_attempt(RunState& run, std::uint32_t index, bool again) {
+  void start_attempt(RunState& run, std::uint32_t index, Coming coming) {
     NodeSlot& slot = run.slot(index);
     const Duration left = slot.attempts.deadline() - executor_.clock().now();
     if (const Duration wait = expected_wait(index, left); left > Duration::zero() && wait > left) {
@@ -348,8 +362,10 @@ class BasicGraphEngine final : public GraphEngine {
       return;
     }
     if (Faults::kKeepPermitAfterTimeout) end_late(run, index);
-    const Ref<NodeRecord> record = put_record(run, index, !Faults::kKeepPermitAfterTimeout);
-    if (again) {  // As if by itself: so it is never made to wait for room in a queue.
+    const auto record = Ref<NodeRecord>::adopt(new NodeRecord(run, index, !Faults::kKeepPermitAfterTimeout));
+    record->readmitted = coming == Coming::kBack;
+    put_record(run, index, *record);
+    if (coming == Coming::kAgain) {  // As if by itself: so it is never made to wait for room in a queue.
       const CurrentTaskScope scope(record.get(), true);
       ExecutorAccess::submit(executor_, *record);
     } else {
@@ -376,13 +392,11 @@ class BasicGraphEngine final : public GraphEngine {
 
   // ---- records
 
-  // The slot has one reference, who asked for the record another.
-  Ref<NodeRecord> put_record(RunState& run, std::uint32_t index, bool timed) {
-    auto record = Ref<NodeRecord>::adopt(new NodeRecord(run, index, timed));
-    record->ref();
+  // For those who cancel.
+  void put_record(RunState& run, std::uint32_t index, TaskRecord& record) {
+    record.ref();
     drop_record(run, index);
-    run.slot(index).record.store(record.get(), std::memory_order_seq_cst);
-    return record;
+    run.slot(index).record.store(&record, std::memory_order_seq_cst);
   }
 
   static void drop_record(RunState& run, std::uint32_t index) {
@@ -392,7 +406,7 @@ class BasicGraphEngine final : public GraphEngine {
   }
   static void drop_record_locked(RunState& run, std::uint32_t index) COHORT_REQUIRES(run.mutex) {
     if (run.slot(index).record.load(std::memory_order_relaxed) == nullptr) return;
-    if (NodeRecord* record = run.slot(index).record.exchange(nullptr, std::memory_order_acq_rel)) record->unref();
+    if (TaskRecord* record = run.slot(index).record.exchange(nullptr, std::memory_order_acq_rel)) record->unref();
   }
 
   // ---- ending
@@ -400,14 +414,15 @@ class BasicGraphEngine final : public GraphEngine {
   void conclude(RunState& run, std::uint32_t index, const AttemptEnd& attempt, Walk& walk) {
     NodeSlot& slot = run.slot(index);
     if (attempt.status == TaskStatus::kSuccess) {
-      if (attempt.timed || attempt.at <= slot.attempts.deadline()) {
+      if (attempt.record.timed || attempt.at <= slot.attempts.deadline()) {  // (The executor has seen to a timed one.)
         return end_well(run, index, attempt.at, walk.here);
       }
       forget_value(run, index);
       Error late{ErrorCode::kTimedOut, "node '" + plan_->nodes[index].spec->name + "' took longer than it may"};
       return end(run, index, State::kStarted, Outcome::kTimedOut, std::move(late), attempt.at, walk);
     }
-    Error error = attempt.error != nullptr ? *attempt.error : Error{ErrorCode::kInternal, "no reason was given"};
+    const Error* const reason = attempt.record.error();
+    Error error = reason != nullptr ? *reason : Error{ErrorCode::kInternal, "no reason was given"};
     const Outcome outcome = outcome_of(attempt.status, error);
     if (outcome == Outcome::kTimedOut && attempt.status != TaskStatus::kFailed) {
       error.message = "node '" + plan_->nodes[index].spec->name + "' was still " +
@@ -417,10 +432,11 @@ class BasicGraphEngine final : public GraphEngine {
     if (outcome != Outcome::kCancelled && error.code != ErrorCode::kEnded) {
       Random random(options_.seed + seeds_.fetch_add(1, std::memory_order_relaxed));
       if (const std::optional<Time> next = slot.attempts.after_failure(error, attempt.at, random)) {
-        executor_.call_at(*next, [this, alive = Ref<RunState>(run), index] {
-          if (alive->slot(index).state.load(std::memory_order_acquire) == State::kStarted) {
-            start_attempt(*alive, index, true);
-          }
+        executor_.call_at(*next, [this, before = TaskRef(attempt.record), alive = Ref<RunState>(run), index] {
+          if (alive->slot(index).state.load(std::memory_order_acquire) != State::kStarted) return;
+          // As if by the attempt before: nothing that follows is made to wait for room in a queue.
+          const CurrentTaskScope scope(before.get(), true);
+          start_attempt(*alive, index, Coming::kAgain);
         });
         return;
       }
@@ -560,7 +576,7 @@ class BasicGraphEngine final : public GraphEngine {
     }
     if (before == 1) slot.last_input.store(index, std::memory_order_relaxed);
     const bool starts = before == 1 || (Faults::kStartTwice && before == 2);
-    if (!starts || (here != nullptr && here->order().size() > 1)) return;
+    if (!starts || (here != nullptr && !here->is_alone())) return;
     if (slot.state.load(std::memory_order_acquire) == State::kOpen || Faults::kStartTwice) {
       Starter::current->ready.push_back(child);
     }
@@ -580,12 +596,17 @@ class BasicGraphEngine final : public GraphEngine {
     } else {
       return;
     }
-    Ref<NodeRecord> record;
+    TaskRef record;
     {
       MutexLock lock(run.mutex);
-      if (NodeRecord* there = slot.record.load(std::memory_order_seq_cst)) record = Ref<NodeRecord>(*there);
+      if (TaskRecord* there = slot.record.load(std::memory_order_seq_cst)) record = TaskRef(*there);
     }
-    if (record) ExecutorAccess::cancel(*record);
+    if (!record) return;
+    if (record->series) {
+      record->request_stop();
+    } else {
+      ExecutorAccess::cancel(*record);
+    }
   }
 
   void finish(RunState& run, std::uint32_t last, Time now) {
@@ -610,7 +631,8 @@ class BasicGraphEngine final : public GraphEngine {
 
   void learn(std::uint32_t index, Duration queued, std::optional<Duration> ran, TaskStatus status) {
     if (!paces_[index].learn(queued, ran, status)) return;
-    bool all = plan_->nodes.size() <= kMostTogether && plan_->groups.size() == plan_->nodes.size();
+    const std::size_t count = plan_->nodes.size();
+    bool all = count > 1 && count <= kMostTogether && plan_->groups.size() == count;
     for (std::uint32_t i = 0; all && i < plan_->nodes.size(); ++i) {
       all = paces_[i].is_quick() && !plan_->nodes[i].is_coroutine;
     }
@@ -660,7 +682,6 @@ class BasicGraphEngine final : public GraphEngine {
   SeriesPlan all_nodes_;                 // In the plan's order,
   std::deque<SeriesPlan> single_nodes_;  // and each alone.
   std::vector<std::uint32_t> indices_;   // 0, 1, 2, ...
-  bool any_takes_context_ = false;
   std::atomic<std::uint64_t> seeds_{1};
 
   mutable Mutex mutex_;

@@ -3,8 +3,12 @@
 namespace cohort::internal {
 
 NodeRecord::NodeRecord(RunState& run, std::uint32_t index, bool is_timed)
-    : NodeTask(run, index, run.plan().nodes[index].takes_context, *run.plan().nodes[index].label) {
+    : NodeTask(run, index, *run.plan().nodes[index].label) {
   ask_for_end();
+  if (node().takes_context) {
+    stop_.emplace();
+    context_.stop = stop_->get_token();
+  }
   if (is_timed) {
     extras().options.deadline = run_->slot(index).attempts.deadline();
     special = timed = true;

@@ -30,12 +30,9 @@ class NodeTask : public Record, public NodeEnd {
 
  protected:
   template <class... Arguments>
-  NodeTask(RunState& run, std::uint32_t index, bool with_stop, Arguments&&... arguments)
+  NodeTask(RunState& run, std::uint32_t index, Arguments&&... arguments)
       : Record(std::forward<Arguments>(arguments)...), run_(run), index_(index) {
     ExecutorAccess::set_home(run.engine().executor(), *this);
-    if (!with_stop) return;
-    stop_.emplace();
-    context_.stop = stop_->get_token();
   }
 
   [[nodiscard]] const GraphPlan::Node& node() const { return run_->plan().nodes[index_]; }
@@ -50,16 +47,10 @@ class NodeTask : public Record, public NodeEnd {
     set_context();
     body().run(*run_, context_, *this);
   }
-  void on_stop() override {
-    if (stop_) stop_->request_stop();
-  }
 
   const Ref<RunState> run_;
   std::uint32_t index_;
   NodeContext context_;
-
- private:
-  std::optional<std::stop_source> stop_;  // For bodies that take a context.
 };
 
 /// One attempt of one node, as a task of its group.
@@ -74,12 +65,16 @@ class NodeRecord final : public NodeTask<TaskRecord> {
   [[nodiscard]] bool is_coroutine() const override { return node().is_coroutine; }
 
  protected:
+  void on_stop() override {
+    if (stop_) stop_->request_stop();
+  }
   void on_end() override;
 
  private:
   bool go_on();
 
   bool begun_ = false;
+  std::optional<std::stop_source> stop_;  // For bodies that take a context.
   Task<void> coroutine_;
 };
 

@@ -638,5 +638,19 @@ TEST(GroupExecutorTest, AMillionGroupsComeAndGo) {
   EXPECT_EQ(executor.stats().counters.count(TaskStatus::kSuccess), static_cast<std::uint64_t>(kGroups));
 }
 
+TEST(GroupExecutorTest, AWorkerThatRestsKeepsNothing) {
+  GroupExecutor executor({.threads = 1});
+  std::weak_ptr<int> seen;
+  static_cast<void>(executor
+                        .submit("parent", "",
+                                [&] {
+                                  const auto child =
+                                      executor.submit("child", "", [] { return std::make_shared<int>(7); });
+                                  seen = *child.await().value;
+                                })
+                        .await());
+  while (!seen.expired()) std::this_thread::yield();
+}
+
 }  // namespace
 }  // namespace cohort

@@ -154,8 +154,9 @@ class Scheduler {
   }
 
   // Coming in.
-  /// Who submits: nobody's task, a task of some other group, or one of the same group.
-  enum class Origin : std::uint8_t { kOutside, kOtherGroup, kSameGroup };
+  /// Who submits: nobody's task, a task of some other group, or one of the same group; or who had it in before, and so
+  /// may not be refused but for the end of all.
+  enum class Origin : std::uint8_t { kOutside, kOtherGroup, kSameGroup, kReadmitted };
   enum class FullQueue : std::uint8_t { kAsGroupSays, kBlock };
   void submit(TaskRecord& record, Origin origin, FullQueue full, Time now);
   struct Submitted {
@@ -287,6 +288,7 @@ class Scheduler {
   bool discard_for(Group& group, TaskRecord& record);
   void reject(TaskRecord& record, Group* group, TaskStatus status, Error error);
   void enqueue(Group& group, TaskRecord& record);
+  void enqueue_first(Group& group, TaskRecord& record);
   void enqueue_again(Group& group, TaskRecord& record);
   static TaskList& queue_of(Group& group, const TaskRecord& record);
   void remove_waiting(TaskRecord& record);
@@ -327,13 +329,16 @@ class Scheduler {
   void give_back_rest_of(const Group& group);
   bool take_out_of_turn(TaskRecord& record);
   void undo_start(TaskRecord& record, const Turn& turn);
-  void undo_start_in_series(Group& group);
   void wind_up(Turn& turn, TaskRecord* stays);
   void end_segment(Turn& turn, Turn::Segment& segment, double rate, TaskRecord* stays, Used& all);
   void end_finished(Turn& turn);
   void end_plain_segment(Turn& turn, Turn::Segment& segment, double rate, Used& all);
   void end_plain_series(Turn& turn, Turn::Segment& segment, double rate, Used& all);
   void count_plain(Group& group, const Turn::Segment& segment, double rate, Used& all);
+  static void count_start(Group& group) {
+    ++group.counters.submitted;
+    ++group.counters.started;
+  }
   Used end_tasks(Turn& turn, const Turn::Segment& segment, const TaskRecord* stays);
   void complete(TaskRecord& record, Duration thread_time);
   TaskRecord& leave_turn(Turn& turn);

@@ -125,6 +125,12 @@ void Scheduler<Faults>::begin_drain(std::string_view key, Time now) {
   EventScope event(*this, now);
   Group& group = find_or_create(key, TaskLabel::hash(key));
   ++group.drains;
+  // Who drains waits for tasks, not for what comes after them in a series.
+  for (Turn* turn = turns_.front(); turn != nullptr; turn = IntrusiveList<Turn>::next(*turn)) {
+    for (std::uint32_t i = turn->first_open(); turn->series != nullptr && i < turn->count; ++i) {
+      if (&turn->group_of(i) == &group) give_back_rest(*turn);
+    }
+  }
   refresh(group);
 }
 

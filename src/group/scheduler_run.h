@@ -28,8 +28,9 @@ void Scheduler<Faults>::give_back_rest(Turn& turn) {
     segment.charged_ns -= segment.each_ns;
     charge(group, -segment.each_ns);
     --segment.count;
-    if (turn.series != nullptr) {
-      undo_start_in_series(group);
+    if (turn.series != nullptr) {  // It is as if it had never been there.
+      --group.present;
+      --present_;
     } else {
       undo_start(record, turn);
       enqueue_again(group, record);
@@ -61,15 +62,6 @@ void Scheduler<Faults>::undo_start(TaskRecord& record, const Turn& turn) {
   if (!turn.measured) group.counters.queue_time -= turn.taken_at - record.submitted_at;
   if (group.pace) group.pace->bucket.put_back(now_);
   record.own_account = false;
-}
-
-// It is as if it had never been there.
-template <class Faults>
-void Scheduler<Faults>::undo_start_in_series(Group& group) {
-  --group.counters.submitted;
-  --group.counters.started;
-  --group.present;
-  --present_;
 }
 
 // For a task that was taken: true when it had not begun, and waits again.
@@ -204,6 +196,7 @@ template <class Faults>
 [[gnu::always_inline]] inline void Scheduler<Faults>::end_plain_series(Turn& turn, Turn::Segment& segment, double rate,
                                                                        Used& all) {
   Group& group = *segment.group;
+  count_start(group);
   count_plain(group, segment, rate, all);
   --group.running;
   --group.own;
@@ -226,6 +219,7 @@ auto Scheduler<Faults>::end_tasks(Turn& turn, const Turn::Segment& segment, cons
   Used used;
   if (turn.series != nullptr && (stays == nullptr || stays->group != segment.group)) {  // Nothing else is left of it.
     Group& group = *segment.group;
+    count_start(group);
     used = {Duration(static_cast<std::int64_t>(segment.used_ns)), segment.count};
     group.counters.thread_time += used.time;
     group.counters.queue_time += Duration(static_cast<std::int64_t>(segment.queued_ns));
@@ -277,6 +271,7 @@ TaskRecord& Scheduler<Faults>::leave_turn(Turn& turn) {
     record.phase = Phase::kTaken;
     record.own_account = true;
     record.count_executors_reference();
+    count_start(*record.group);
   }
   wind_up(turn, &record);
   return record;

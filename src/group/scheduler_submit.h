@@ -57,7 +57,7 @@ template <class Faults>
 void Scheduler<Faults>::take_in(TaskRecord& record, Origin origin, FullQueue full) {
   const TaskLabel& label = record.label();
   Group* known = groups_.find(label.key(), label.key_hash());
-  if (known != nullptr && is_plain_arrival(record, *known)) {
+  if (known != nullptr && is_plain_arrival(record, *known) && !record.readmitted) {
     ++known->counters.submitted;
     adopt(*known, record);
     enqueue(*known, record);
@@ -72,6 +72,9 @@ void Scheduler<Faults>::take_in(TaskRecord& record, Origin origin, FullQueue ful
            {ErrorCode::kTimedOut, "the time of task '" + record.task_id() + "' had run out when it was submitted", {}});
   } else if (refuse_while_draining(group, record, origin)) {
     // It has been settled.
+  } else if (origin == Origin::kReadmitted) {
+    adopt(group, record);
+    enqueue_first(group, record);
   } else if (make_room(group, record, origin, full)) {
     adopt(group, record);
     enqueue(group, record);
@@ -96,7 +99,7 @@ void Scheduler<Faults>::adopt(Group& group, TaskRecord& record) {
 
 template <class Faults>
 bool Scheduler<Faults>::refuse_while_draining(Group& group, TaskRecord& record, Origin origin) {
-  if (group.drains == 0 || origin == Origin::kSameGroup) return false;
+  if (group.drains == 0 || origin == Origin::kSameGroup || origin == Origin::kReadmitted) return false;
   reject(record, &group, TaskStatus::kRejected,
          {ErrorCode::kEnded, "group '" + group.key + "' is draining and takes no new work from outside", {}});
   return true;
@@ -203,6 +206,14 @@ template <class Faults>
   ++waiting_;
   queue_of(group, record).push_back(record);
   arm_queue_limit(record);
+}
+
+// When it was taken, nothing waited.
+template <class Faults>
+void Scheduler<Faults>::enqueue_first(Group& group, TaskRecord& record) {
+  const TaskRecord* first = queue_of(group, record).front();
+  record.sequence = first != nullptr ? first->sequence - 1 : ++group.last_sequence;
+  enqueue_again(group, record);
 }
 
 // For a task that was taken and has not begun: back to where it was, behind older ones that have come back before it.

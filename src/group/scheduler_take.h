@@ -357,16 +357,16 @@ template <class Faults>
   record.phase = Phase::kTaken;
   record.own_account = true;
   if (!turn.measured) group.counters.queue_time += now_ - record.submitted_at;
+  count_start(group);
   start_at_once(turn, group, level(), budget_ns);
   turn.tasks[turn.count++] = &record;
 }
 
-// What it means for a group that a task of it begins without having waited, as the next entry of the turn.
+// What it means for a group that a task of it begins without having waited, as the next entry of the turn. It is
+// counted by others: of a series, what is taken back before it has begun is never counted.
 template <class Faults>
 [[gnu::always_inline]] inline void Scheduler<Faults>::start_at_once(Turn& turn, Group& group, double to_level,
                                                                     double& budget_ns) {
-  ++group.counters.submitted;
-  ++group.counters.started;
   ++group.present;
   ++present_;
   if (group.charged == 0) {

@@ -20,6 +20,15 @@ class Record final : public TaskRecord {
   bool run() override { return true; }
 };
 
+class Series final : public SeriesRecord {
+ public:
+  explicit Series(SeriesPlan& plan) : SeriesRecord(plan) {}
+  bool run() override { return true; }
+  void end_one(Time) override {}
+  void end_all() override {}
+  void on_cut() override {}
+};
+
 class SchedulerTest : public ::testing::Test {
  protected:
   void make(GroupExecutorOptions options) { scheduler = std::make_unique<Scheduler<>>(std::move(options), now); }
@@ -366,6 +375,136 @@ TEST_F(SchedulerTest, ExplainNamesTheDoorOfAFullQueue) {
   run(turn);
   ASSERT_TRUE(scheduler->take(turn, now));
   run(turn);
+}
+
+// ---- series
+
+class SeriesTest : public SchedulerTest {
+ protected:
+  // Groups that have been seen to be quick.
+  void SetUp() override {
+    make({.threads = 1});
+    for (const TaskLabel* label : plan.labels) {
+      const Ref<Record> record = submit(std::string(label->key()), "1");
+      Turn first;
+      ASSERT_TRUE(scheduler->take(first, now));
+      run(first);
+      static_cast<void>(scheduler->take_actions());
+    }
+  }
+  bool take() { return scheduler->take_series(*series, turn, now); }
+  void begin_next() {
+    ASSERT_NE(turn.begin(now), nullptr);
+    series->enter_next();
+  }
+  void end_current(TaskStatus status = TaskStatus::kSuccess) {
+    series->claim_by_body(status);
+    turn.measure(*series, status, now);
+  }
+  void end_all() {
+    EXPECT_EQ(turn.begin(now), nullptr);
+    series->publish(now);
+    scheduler->finish(turn, now);
+  }
+  std::uint32_t running(const char* group) { return scheduler->group_stats(group, now)->running; }
+  TaskCounters counters(const char* group) { return scheduler->group_stats(group, now)->counters; }
+
+  const TaskLabel a{std::string_view("a"), "1"};
+  const TaskLabel b{std::string_view("b"), "2"};
+  const TaskLabel c{std::string_view("c"), "3"};
+  SeriesPlan plan{{&a, &b, &c}};
+  Ref<Series> series = Ref<Series>::adopt(new Series(plan));
+  Turn turn;
+};
+
+TEST_F(SeriesTest, TakesThePermitsOfAllAndGivesThemBack) {
+  ASSERT_TRUE(take());
+  for (const char* group : {"a", "b", "c"}) EXPECT_EQ(running(group), 1U);
+  EXPECT_EQ(scheduler->global_running(), 1U);
+  begin_next();
+  end_current();
+  begin_next();
+  end_current(TaskStatus::kFailed);
+  begin_next();
+  end_current();
+  end_all();
+  for (const char* group : {"a", "b", "c"}) EXPECT_EQ(running(group), 0U);
+  EXPECT_EQ(counters("a").settled[static_cast<std::size_t>(TaskStatus::kSuccess)], 2U);
+  EXPECT_EQ(counters("b").settled[static_cast<std::size_t>(TaskStatus::kFailed)], 1U);
+}
+
+TEST_F(SeriesTest, TakesAllOrNothing) {
+  const Ref<Record> waits = submit("c", "2");
+  EXPECT_FALSE(take()) << "something of c is before it";
+  for (const char* group : {"a", "b", "c"}) EXPECT_EQ(running(group), 0U);
+  Turn other;
+  ASSERT_TRUE(scheduler->take(other, now));
+  EXPECT_FALSE(take()) << "c runs one at a time";
+  run(other);
+  scheduler->set_paused("b", true, now);
+  EXPECT_FALSE(take());
+  scheduler->set_paused("b", false, now);
+  scheduler->begin_drain("b", now);
+  EXPECT_FALSE(take());
+  scheduler->end_drain("b", now);
+  EXPECT_TRUE(take());
+  scheduler->give_back(turn, now);
+  end_all();
+}
+
+TEST_F(SeriesTest, WhatIsTakenBackWasNeverThere) {
+  ASSERT_TRUE(take());
+  begin_next();
+  scheduler->give_back(turn, now);
+  ASSERT_EQ(scheduler->take_actions().cut.size(), 1U);
+  EXPECT_EQ(running("a"), 1U);
+  for (const char* group : {"b", "c"}) {
+    EXPECT_EQ(running(group), 0U);
+    EXPECT_EQ(counters(group).submitted, 1U) << "the one it began with";
+  }
+  end_current();
+  end_all();
+  EXPECT_EQ(counters("a").submitted, 2U);
+}
+
+TEST_F(SeriesTest, ADrainWaitsForATaskAndNotForTheSeries) {
+  ASSERT_TRUE(take());
+  begin_next();
+  scheduler->begin_drain("a", now);
+  EXPECT_EQ(turn.count, 1U) << "its end is the end of the series";
+  EXPECT_EQ(scheduler->open_tasks("a").size(), 1U);
+  EXPECT_EQ(scheduler->open_tasks("b").size(), 0U);
+  end_current();
+  end_all();
+  EXPECT_TRUE(scheduler->is_drained("a"));
+  scheduler->end_drain("a", now);
+  static_cast<void>(scheduler->take_actions());
+}
+
+TEST_F(SeriesTest, AShutDownStopsTheTaskOfThatGroupAndNoOther) {
+  ASSERT_TRUE(take());
+  begin_next();
+  end_current();
+  begin_next();
+  scheduler->shutdown_group("a", now);
+  EXPECT_EQ(scheduler->take_actions().stop.size(), 0U) << "that one has ended";
+  scheduler->shutdown_group("b", now);
+  const Actions actions = scheduler->take_actions();
+  EXPECT_EQ(actions.stop.size(), 1U);
+  EXPECT_EQ(actions.cut.size(), 1U) << "so that the next one is not stopped in its place";
+  end_current();
+  end_all();
+}
+
+TEST_F(SeriesTest, GroupsThatWereEvictedAreLookedUpAgain) {
+  ASSERT_TRUE(take());
+  scheduler->give_back(turn, now);
+  end_all();
+  static_cast<void>(scheduler->take_actions());
+  now += 1h;
+  scheduler->tick(now);
+  ASSERT_FALSE(scheduler->group_stats("a", now).ok());
+  EXPECT_FALSE(take());
 }
 
 }  // namespace

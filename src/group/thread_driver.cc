@@ -64,6 +64,7 @@ TaskRecord* ThreadDriver::own_task() const {
 }
 
 Scheduler<>::Origin ThreadDriver::origin_of(const TaskRecord& record) const {
+  if (record.readmitted) return Scheduler<>::Origin::kReadmitted;
   const TaskRecord* submitter = own_task();
   if (submitter == nullptr) return Scheduler<>::Origin::kOutside;
   return submitter->label().key() == record.label().key() ? Scheduler<>::Origin::kSameGroup
@@ -167,7 +168,7 @@ void ThreadDriver::look() {
     take_in(now, kTakenInAtOnce);
     follow_up(chores, now);
   }
-  perform(std::move(chores));
+  perform(chores);
 }
 
 // For a submitter with a ticket and no place. As long as somebody is about to take tasks out he gives him a moment: the
@@ -265,7 +266,7 @@ void ThreadDriver::call(Runner& runner, Chores& chores) {
   if (runner.asleep) chores.notify.push_back(&runner);
 }
 
-void ThreadDriver::perform(Chores&& chores) {
+void ThreadDriver::perform_all(Chores chores) {
   for (Runner* runner : chores.notify) runner->wake.notify_one();
   for (Runner* runner : chores.start) start(*runner);
   if (chores.notify_watcher) watch_wake_.notify_one();
@@ -327,7 +328,7 @@ bool ThreadDriver::wait_for_progress(Reached&& reached, Time until) {
       if (is_reached || now >= until) break;
       if (!chores.empty()) {
         lock.unlock();
-        perform(std::exchange(chores, Chores()));
+        perform(chores);
         lock.lock();
         continue;
       }
@@ -339,7 +340,7 @@ bool ThreadDriver::wait_for_progress(Reached&& reached, Time until) {
     }
     --progress_waiters_;
   }
-  perform(std::move(chores));
+  perform(chores);
   return is_reached;
 }
 

@@ -93,12 +93,12 @@ class ThreadDriver {
       event(scheduler_, now);
       follow_up(chores, now);
       lock.unlock();
-      perform(std::move(chores));
+      perform(chores);
     } else {
       auto answer = event(scheduler_, now);
       follow_up(chores, now);
       lock.unlock();
-      perform(std::move(chores));
+      perform(chores);
       return answer;
     }
   }
@@ -154,7 +154,13 @@ class ThreadDriver {
   [[nodiscard]] bool is_worth_waking() const COHORT_REQUIRES(mutex_);
   void wake_one(Chores& chores) COHORT_REQUIRES(mutex_);
   [[nodiscard]] bool attend() COHORT_REQUIRES(mutex_);
-  void perform(Chores&& chores) COHORT_EXCLUDES(mutex_);
+  // Does what is to be done, and drops it: nothing is kept by a thread that rests afterwards.
+  void perform(Chores& chores) COHORT_EXCLUDES(mutex_) {
+    if (chores.empty()) return;
+    perform_all(std::move(chores));
+    chores.notify_watcher = false;
+  }
+  void perform_all(Chores chores) COHORT_EXCLUDES(mutex_);
   void settle(Actions::Settlement& settlement);
   void submit_or_wait(TaskRecord& record);
   void wait_at_door(const TaskRecord& record);

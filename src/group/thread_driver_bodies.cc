@@ -166,7 +166,7 @@ bool ThreadDriver::run_series(SeriesRecord& series, Time now) {
     }
     follow_up(chores, now);
   }
-  if (!chores.empty()) perform(std::exchange(chores, Chores()));
+  perform(chores);
   if (!guest) return false;
   run_guest(std::move(guest), &series, now, chores);
   return true;
@@ -180,8 +180,10 @@ Time ThreadDriver::run_series_turn(SeriesRecord& series, Runner& runner, Time no
       tell(TaskEvent::Kind::kSubmitted, series, series.submitted_at);
       tell(TaskEvent::Kind::kStarted, series, now);
     }
-    CurrentTaskScope current(&series);
-    series.run();
+    {
+      const CurrentTaskScope current(&series);
+      series.run();
+    }
     now = std::max(clock_.now(), series.started_at);
     if (listener_) tell(TaskEvent::Kind::kSettled, series, now, series.claimed_status());
     runner.turn->measure(series, series.claimed_status(), now);
@@ -214,7 +216,7 @@ void ThreadDriver::run_guest(std::unique_ptr<Runner> guest, SeriesRecord* series
     guests_.push_back(std::move(guest));
     follow_up(chores, end);
   }
-  perform(std::move(chores));
+  perform(chores);
   if (series != nullptr) series->end_all();
 }
 

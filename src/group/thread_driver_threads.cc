@@ -51,7 +51,7 @@ void ThreadDriver::start(Runner& runner) {
     --arriving_;
     follow_up(chores, clock_.now());
     lock.unlock();
-    perform(std::move(chores));
+    perform(chores);
     return;
   }
   MutexLock lock(mutex_);
@@ -107,7 +107,7 @@ bool ThreadDriver::next_turn(Runner& runner) {
       }
       follow_up(chores, now);
     }
-    perform(std::move(chores));
+    perform(chores);
     if (next == Next::kRun) return true;
     if (next == Next::kRest && !rest(runner)) return false;
   }
@@ -229,7 +229,7 @@ bool ThreadDriver::rest(Runner& runner) {
   const bool leaves = spun && !called() && !chores.actions.empty();
   if (leaves) std::erase(resting_, &runner);
   lock.unlock();
-  perform(std::move(chores));
+  perform(chores);
   lock.lock();
   if (leaves || !spun) resting_.push_back(&runner);
   const auto leave_at = std::chrono::steady_clock::now() + kSurplusStays;

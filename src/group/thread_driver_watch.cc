@@ -58,7 +58,7 @@ void ThreadDriver::watch() {
         watcher_sleeps_until_ = Time::min();
       }
     }
-    perform(std::move(chores));
+    perform(chores);
     if (look_now) look_around();
     join_ended();
   }
@@ -94,7 +94,7 @@ void ThreadDriver::look_around() {
     }
     follow_up(chores, now);
     lock.unlock();
-    perform(std::move(chores));
+    perform(chores);
   }
   // A system call each: not under the lock.
   for (Suspect& each : suspects) {
@@ -126,7 +126,7 @@ void ThreadDriver::look_around() {
   look_at_guests_ = now + kLookAtGuestsEvery;
   follow_up(chores, now);
   lock.unlock();
-  perform(std::move(chores));
+  perform(chores);
 }
 
 void ThreadDriver::join_ended() {

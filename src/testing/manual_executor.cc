@@ -280,6 +280,7 @@ class ManualExecutor::Driver {
   }
 
   [[nodiscard]] Scheduler<>::Origin origin_of(const TaskRecord& record) const {
+    if (record.readmitted) return Scheduler<>::Origin::kReadmitted;
     const TaskRecord* submitter = own_task();
     if (submitter == nullptr) return Scheduler<>::Origin::kOutside;
     return submitter->label().key() == record.label().key() ? Scheduler<>::Origin::kSameGroup
@@ -360,8 +361,10 @@ class ManualExecutor::Driver {
       series.enter_next();
       tell(TaskEvent::Kind::kSubmitted, series);
       tell(TaskEvent::Kind::kStarted, series);
-      internal::CurrentTaskScope current(&series);
-      series.run();
+      {
+        const internal::CurrentTaskScope current(&series);
+        series.run();
+      }
       tell(TaskEvent::Kind::kSettled, series, series.claimed_status());
       worker_of_[&thread]->turn.measure(series, series.claimed_status(), now());
       const internal::CurrentTaskScope ended(&series, true);

@@ -18,8 +18,8 @@
 namespace cohort::internal {
 
 class GraphEngine;
-class NodeRecord;
 class RunState;
+class TaskRecord;
 
 /// One node of one run.
 ///
@@ -52,7 +52,7 @@ struct NodeSlot {
   Time ended_at{};
   Attempts attempts;  ///< Of who runs it.
   std::unique_ptr<Error> error;
-  std::atomic<NodeRecord*> record{nullptr};  ///< Of the current attempt.
+  std::atomic<TaskRecord*> record{nullptr};  ///< Of the current attempt; not of one in a series of several.
 };
 
 /// One run of a graph: shared by who asked for it and by the records of its nodes, so that a body that comes late finds

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -23,24 +24,25 @@ struct SeriesPlan {
 /// Short tasks of several groups, one of each, that one thread runs one after the other, in one record.
 ///
 /// Their permits are taken all at once, or none is. A task that has not begun can be taken back at any time; then it is
-/// as if it had never been there, and on_cut() tells whoever had asked for it. One that awaits becomes a task like any
+/// as if it had never been there, and on_cut() tells whoever had asked for it: if he hands it in again, as a record of
+/// its own that says `readmitted`, nothing that came meanwhile can keep it out. One that awaits becomes a task like any
 /// other: what comes after it is taken back first, so that the record is its own from there on.
 ///
-/// Thread-safety: but for on_cut() all is for the thread that runs the series. label() is that of the task that runs;
-/// others read it only while that one is parked, and find the names in the plan otherwise.
+/// Thread-safety: but for on_cut() and label() all is for the thread that runs the series. label() is that of the task
+/// that runs, or a moment ago did.
 class SeriesRecord : public TaskRecord {
  public:
   explicit SeriesRecord(SeriesPlan& plan)
       : TaskRecord(*plan.labels.front(), true), plan_(plan), current_(plan.labels.front()) {}
 
   [[nodiscard]] SeriesPlan& plan() const { return plan_; }
-  [[nodiscard]] const TaskLabel& current_label() const { return *current_; }
+  [[nodiscard]] const TaskLabel& current_label() const { return *current_.load(std::memory_order_relaxed); }
   /// How many have begun.
   [[nodiscard]] std::uint32_t begun() const { return begun_; }
 
   /// The next one is about to run.
   void enter_next() {
-    current_ = plan_.labels[begun_++];
+    current_.store(plan_.labels[begun_++], std::memory_order_relaxed);
     claimed_by_body = false;
     if (TaskExtras* extras = extras_if_any()) extras->error.reset();
   }
@@ -53,7 +55,7 @@ class SeriesRecord : public TaskRecord {
 
  private:
   SeriesPlan& plan_;
-  const TaskLabel* current_;
+  std::atomic<const TaskLabel*> current_;
   std::uint32_t begun_ = 0;
 };
 

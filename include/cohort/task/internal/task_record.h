@@ -240,6 +240,7 @@ class TaskRecord : public ListLinks<TaskRecord> {
   bool timed = false;            ///< that it has a limit on its run time,
   const bool leased;             ///< and that it came with a token.
   const bool series = false;     ///< A SeriesRecord: several tasks, one after the other.
+  bool readmitted = false;       ///< It was taken back out of such a one. Set before it is handed in again.
   bool claimed_by_body = false;  ///< The body's; the scheduler reads it after the body has ended.
 
  private:
