@@ -8,14 +8,13 @@
 #include <deque>
 #include <memory>
 #include <span>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "cohort/base/random.h"
 #include "cohort/task/internal/executor_access.h"
 #include "cohort/task/internal/task_record.h"
-#include "graph/group_sizer.h"
+#include "graph/graph_sizes.h"
 #include "graph/node_pace.h"
 #include "graph/node_record.h"
 #include "graph/node_tally.h"
@@ -43,17 +42,10 @@ class BasicGraphEngine final : public GraphEngine {
         tally_(*plan_),
         paces_(plan_->nodes.size()),
         all_nodes_(labels_of(plan_->order)),
-        sizer_(plan_->groups, total_concurrency(options_)),
-        measured_(plan_->groups.size()) {
+        sizes_(*plan_, executor_, options_) {
     for (std::uint32_t i = 0; i < plan_->nodes.size(); ++i) {
       indices_.push_back(i);
       single_nodes_.emplace_back(labels_of(std::span(&i, 1)));
-    }
-    for (std::size_t i = 0; i < plan_->groups.size(); ++i) set_size(plan_->groups[i].name, sizer_.sizes()[i]);
-    resized_at_ = executor_.clock().now();
-    if (options_.resize_every > Duration::zero()) {
-      options_.resize_every = std::max<Duration>(options_.resize_every, std::chrono::seconds(1));
-      next_resize_ = saturating_add(resized_at_, options_.resize_every).time_since_epoch().count();
     }
   }
 
@@ -120,7 +112,10 @@ class BasicGraphEngine final : public GraphEngine {
   bool begin_here(Nodes& nodes) {
     RunState& run = nodes.run_state();
     NodeSlot& slot = run.slot(nodes.index());
-    if (!nodes.is_alone()) {
+    if (nodes.is_alone()) {
+      // Who cancelled it before its record was there could not ask it to stop.
+      if (slot.unwanted.load(std::memory_order_seq_cst)) return false;
+    } else {
       // One that another thread is still to end: he starts it.
       if (slot.waits.load(std::memory_order_acquire) != 0 || !take(run, nodes.index())) return false;
       if (plan_->nodes[nodes.index()].spec->when) {
@@ -139,10 +134,11 @@ class BasicGraphEngine final : public GraphEngine {
   void end_here(Nodes& nodes, Time now) {
     RunState& run = nodes.run_state();
     NodeSlot& slot = run.slot(nodes.index());
-    if (slot.state.load(std::memory_order_acquire) != State::kStarted) return;
     const Duration ran = now - nodes.started_at;
     const TaskStatus status = nodes.claimed_status();
-    learn(nodes.index(), nodes.started_at - nodes.submitted_at, ran, status);
+    const Time ready(Duration(slot.ready_at.load(std::memory_order_relaxed)));
+    learn(nodes.index(), nodes.started_at - ready, ran, status);
+    if (slot.state.load(std::memory_order_acquire) != State::kStarted) return;
     add_busy(slot, ran);
     if (status == TaskStatus::kSuccess && now <= slot.attempts.deadline() && !nodes.is_alone()) {
       return end_well(run, nodes.index(), now, &nodes);
@@ -154,29 +150,32 @@ class BasicGraphEngine final : public GraphEngine {
     start_ready(starter);
   }
 
-  /// None is left to run here. Their ends are counted only now, so that who waits for the run finds all permits back.
-  void end_all_here(Nodes& nodes) {
-    RunState& run = nodes.run_state();
-    if (nodes.ended != 0 && run.pending.fetch_sub(nodes.ended, std::memory_order_acq_rel) == nodes.ended) {
-      std::uint32_t last = nodes.last_ended;
-      for (std::uint32_t i = 0; i < plan_->nodes.size(); ++i) {
-        if (run.slot(i).ended_at > run.slot(last).ended_at) last = i;
-      }
-      return finish(run, last, run.slot(last).ended_at);
-    }
-    const CurrentTaskScope scope(&nodes, true);
-    if (!nodes.is_alone()) {
-      start_ready_of(nodes);
-    } else if (nodes.begun() == 0) {
-      start_attempt(run, nodes.index(), Coming::kBack);
-    }
-  }
-
   /// Those that have not begun here are started elsewhere.
   void start_rest(Nodes& nodes) {
     if (nodes.is_alone() || Faults::kForgetRest) return;  // One alone: its own thread comes to that at once.
     const CurrentTaskScope scope(&nodes, true);
     start_ready_of(nodes);
+  }
+
+  /// None is left to run here.
+  void start_rest_at_end(Nodes& nodes) {
+    if (nodes.ended == nodes.order().size()) return;
+    if (!nodes.is_alone()) {
+      start_ready_of(nodes);
+    } else if (nodes.begun() == 0) {
+      start_attempt(nodes.run_state(), nodes.index(), Coming::kBack);
+    }
+  }
+
+  /// Ends are counted only now, so that who waits for the run finds all permits back.
+  void end_all_here(Nodes& nodes) {
+    RunState& run = nodes.run_state();
+    if (nodes.ended == 0 || run.pending.fetch_sub(nodes.ended, std::memory_order_acq_rel) != nodes.ended) return;
+    std::uint32_t last = nodes.last_ended;
+    for (std::uint32_t i = 0; i < plan_->nodes.size(); ++i) {
+      if (run.slot(i).ended_at > run.slot(last).ended_at) last = i;
+    }
+    finish(run, last, run.slot(last).ended_at);
   }
 
   [[nodiscard]] GraphStats stats() const override {
@@ -192,10 +191,7 @@ class BasicGraphEngine final : public GraphEngine {
     return stats;
   }
 
-  [[nodiscard]] std::vector<SizeChange> size_changes() const override {
-    MutexLock lock(mutex_);
-    return {changes_.begin(), changes_.end()};
-  }
+  [[nodiscard]] std::vector<SizeChange> size_changes() const override { return sizes_.changes(); }
 
  private:
   using State = NodeSlot::State;
@@ -242,7 +238,6 @@ class BasicGraphEngine final : public GraphEngine {
     Starter* outer;
     bool outermost;
     bool runs_quick = false;  ///< On the thread of who asked for the run, which is in no task: quick nodes run here.
-    Coming coming = Coming::kNew;
     std::vector<std::uint32_t> ready;
     static inline thread_local Starter* current = nullptr;
   };
@@ -251,14 +246,6 @@ class BasicGraphEngine final : public GraphEngine {
     std::vector<const TaskLabel*> labels;
     for (const std::uint32_t index : indices) labels.push_back(plan_->nodes[index].label.get());
     return labels;
-  }
-
-  static std::uint32_t total_concurrency(const GraphOptions& options) {
-    return options.concurrency != 0 ? options.concurrency : 8 * std::max(1U, std::thread::hardware_concurrency());
-  }
-
-  void set_size(const std::string& group, std::uint32_t size) {
-    static_cast<void>(executor_.set_limits(group, {.max_concurrency = size}));
   }
 
   // ---- starting
@@ -276,7 +263,7 @@ class BasicGraphEngine final : public GraphEngine {
       const bool goes = take(starter.run, index) && is_wanted(starter.run, index, walk);
       finish_walk(starter.run, walk);
       if (goes && !(runs_here(starter, index) && run_alone_here(starter.run, index))) {
-        start_attempt(starter.run, index, starter.coming);
+        start_attempt(starter.run, index, starter.run.let_in ? Coming::kBack : Coming::kNew);
       }
     }
   }
@@ -324,13 +311,16 @@ class BasicGraphEngine final : public GraphEngine {
   // Where every group could start a task at once.
   bool run_all_here(RunState& run) {
     const auto nodes = Ref<Nodes>::adopt(new Nodes(*this, run, all_nodes_, plan_->order));
-    return ExecutorAccess::run_series(executor_, *nodes, run.begun_at);
+    run.let_in = true;
+    if (ExecutorAccess::run_series(executor_, *nodes, run.begun_at)) return true;
+    run.let_in = false;
+    return false;
   }
   bool run_alone_here(RunState& run, std::uint32_t index) {
     const auto nodes = Ref<Nodes>::adopt(new Nodes(*this, run, single_nodes_[index], std::span(&indices_[index], 1)));
     put_record(run, index, *nodes);
     const bool has_run = ExecutorAccess::run_series(executor_, *nodes, executor_.clock().now());
-    if (run.slot(index).unwanted.load(std::memory_order_seq_cst)) drop_record(run, index);
+    if (run.slot(index).unwanted.load(std::memory_order_seq_cst)) drop_record(run, index, nodes.get());
     return has_run;
   }
 
@@ -338,7 +328,6 @@ class BasicGraphEngine final : public GraphEngine {
   void start_ready_of(Nodes& nodes) {
     RunState& run = nodes.run_state();
     Starter starter(run, true);
-    starter.coming = Coming::kBack;
     for (const std::uint32_t index : nodes.order()) {
       const NodeSlot& slot = run.slot(index);
       if (slot.waits.load(std::memory_order_acquire) == 0 &&
@@ -352,7 +341,8 @@ class BasicGraphEngine final : public GraphEngine {
   void start_attempt(RunState& run, std::uint32_t index, Coming coming) {
     NodeSlot& slot = run.slot(index);
     const Duration left = slot.attempts.deadline() - executor_.clock().now();
-    if (const Duration wait = expected_wait(index, left); left > Duration::zero() && wait > left) {
+    const Duration wait = coming == Coming::kBack ? Duration(0) : expected_wait(index, left);
+    if (left > Duration::zero() && wait > left) {
       const auto in_ms = [](Duration duration) {
         return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(duration).count());
       };
@@ -374,7 +364,7 @@ class BasicGraphEngine final : public GraphEngine {
     // Who cancelled it before it was handed in could not, and may not come again to drop it.
     if (slot.unwanted.load(std::memory_order_seq_cst)) {
       ExecutorAccess::cancel(*record);
-      drop_record(run, index);
+      drop_record(run, index, record.get());
     }
   }
 
@@ -399,9 +389,11 @@ class BasicGraphEngine final : public GraphEngine {
     run.slot(index).record.store(&record, std::memory_order_seq_cst);
   }
 
-  static void drop_record(RunState& run, std::uint32_t index) {
+  // This one, unless another has come in its place; or whichever is there.
+  static void drop_record(RunState& run, std::uint32_t index, const TaskRecord* only = nullptr) {
     if (run.slot(index).record.load(std::memory_order_relaxed) == nullptr) return;
     MutexLock lock(run.mutex);
+    if (only != nullptr && run.slot(index).record.load(std::memory_order_relaxed) != only) return;
     drop_record_locked(run, index);
   }
   static void drop_record_locked(RunState& run, std::uint32_t index) COHORT_REQUIRES(run.mutex) {
@@ -613,7 +605,7 @@ class BasicGraphEngine final : public GraphEngine {
     run.last_ended = last;
     run.ended_at = now;
     tally_.count(run);
-    if (options_.resize_every > Duration::zero()) measure(run, now);
+    sizes_.count(run, now);
     Function<void()> tell;
     {
       MutexLock lock(run.mutex);
@@ -639,57 +631,17 @@ class BasicGraphEngine final : public GraphEngine {
     if (all != all_quick_.load(std::memory_order_relaxed)) all_quick_.store(all, std::memory_order_relaxed);
   }
 
-  void measure(const RunState& run, Time now) {
-    std::vector<SizeChange> changes;
-    {
-      MutexLock lock(mutex_);
-      for (std::uint32_t i = 0; i < plan_->nodes.size(); ++i) {
-        const NodeSlot& slot = run.slot(i);
-        const std::uint32_t attempts = slot.attempt_count.load(std::memory_order_relaxed);
-        if (attempts == 0) continue;
-        GroupSizer::Measured& group = measured_[plan_->nodes[i].group];
-        group.ended += attempts;
-        group.busy += Duration(slot.busy.load(std::memory_order_relaxed));
-      }
-      if (now.time_since_epoch().count() < next_resize_) return;
-      changes = sizer_.follow(measured_, now - resized_at_, now);
-      measured_.assign(measured_.size(), {});
-      resized_at_ = now;
-      next_resize_ = saturating_add(now, options_.resize_every).time_since_epoch().count();
-      for (const SizeChange& change : changes) {
-        changes_.push_back(change);
-        if (changes_.size() > 64) changes_.pop_front();
-      }
-    }
-    for (const SizeChange& change : changes) {
-      const auto group = executor_.group_stats(change.group);
-      if (!group || !group->paused) set_size(change.group, change.to);  // A pause is not ours to end.
-      if (!options_.on_resize) continue;
-      try {
-        options_.on_resize(change);
-      } catch (...) {
-        // A listener's trouble is its own.
-      }
-    }
-  }
-
   const std::shared_ptr<const GraphPlan> plan_;
   Executor& executor_;
-  GraphOptions options_;
+  const GraphOptions options_;
   GraphTally tally_;
   std::vector<NodePace> paces_;
   std::atomic<bool> all_quick_{false};
   SeriesPlan all_nodes_;                 // In the plan's order,
   std::deque<SeriesPlan> single_nodes_;  // and each alone.
   std::vector<std::uint32_t> indices_;   // 0, 1, 2, ...
+  GraphSizes sizes_;
   std::atomic<std::uint64_t> seeds_{1};
-
-  mutable Mutex mutex_;
-  GroupSizer sizer_ COHORT_GUARDED_BY(mutex_);
-  std::vector<GroupSizer::Measured> measured_ COHORT_GUARDED_BY(mutex_);
-  std::deque<SizeChange> changes_ COHORT_GUARDED_BY(mutex_);
-  Time resized_at_ COHORT_GUARDED_BY(mutex_){};
-  Time::rep next_resize_ COHORT_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace cohort::internal

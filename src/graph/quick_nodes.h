@@ -39,6 +39,7 @@ class QuickNodes final : public NodeTask<SeriesRecord> {
   void end_one(Time now) override {
     if (goes_) engine_.end_here(*this, now);
   }
+  void before_end() override { engine_.start_rest_at_end(*this); }
   void end_all() override { engine_.end_all_here(*this); }
   void on_cut() override { engine_.start_rest(*this); }
 
@@ -46,8 +47,9 @@ class QuickNodes final : public NodeTask<SeriesRecord> {
   std::uint32_t last_ended = 0;  ///< this one last.
 
  protected:
-  // Only the last one is ever asked to stop, see Scheduler::end_work. Whoever asks has said so before he comes here,
-  // and the node looks once its source is in place: so one of them sees the other.
+  // Only the last one is ever asked to stop: Scheduler::end_work cuts first, and those who cancel know only of one that
+  // is alone. Whoever asks has said so before he comes here, and the node looks once its source is in place: so one of
+  // them sees the other.
   void on_stop() override {
     std::optional<std::stop_source> current;
     {

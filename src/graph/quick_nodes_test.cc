@@ -211,5 +211,27 @@ TEST_F(QuickNodesTest, OneAloneIsAskedToStopWhenNobodyNeedsIt) {
   EXPECT_EQ(stopped_after, 10ms);
 }
 
+TEST_F(QuickNodesTest, OneAloneThatNobodyNeedsAnyMoreDoesNotBegin) {
+  make();
+  auto broken = builder.node("broken", [&](const int&) -> Task<Result<int>> {
+    co_await sleep_for(10ms);
+    if (warm) co_return Error{ErrorCode::kInvalid, "no"};
+    co_return 1;
+  });
+  auto a = quick("a", {}).when([&](const RunView<int>&) {
+    if (warm) executor().advance(20ms);  // Meanwhile the other one fails.
+    return true;
+  });
+  auto c = builder
+               .node(
+                   "c", [](const int&, const int&) { return 1; }, a, broken)
+               .output();
+  build();
+  const GraphRun ended = run();
+  EXPECT_EQ(ended.outcome(c), Outcome::kUpstreamFailed);
+  EXPECT_EQ(ended.outcome(a), Outcome::kCancelled);
+  EXPECT_EQ(ran, Names{});
+}
+
 }  // namespace
 }  // namespace cohort

@@ -155,7 +155,7 @@ class Scheduler {
 
   // Coming in.
   /// Who submits: nobody's task, a task of some other group, or one of the same group; or who had it in before, and so
-  /// may not be refused but for the end of all.
+  /// is not kept out by what came meanwhile: a full queue, a drain, or that outsiders are not let in any more.
   enum class Origin : std::uint8_t { kOutside, kOtherGroup, kSameGroup, kReadmitted };
   enum class FullQueue : std::uint8_t { kAsGroupSays, kBlock };
   void submit(TaskRecord& record, Origin origin, FullQueue full, Time now);

@@ -56,6 +56,7 @@ class StormSeries final : public SeriesRecord {
   explicit StormSeries(SeriesPlan& plan) : SeriesRecord(plan) {}
   bool run() override { return true; }
   void end_one(Time) override {}
+  void before_end() override {}
   void end_all() override {}
   void on_cut() override {}
 

@@ -128,7 +128,7 @@ bool Scheduler<Faults>::refuse(TaskRecord& record, Origin origin) {
     error.message = "the task id is longer than " + std::to_string(TaskLabel::kMaxIdBytes) + " bytes";
   } else if (record.leased && label.own_lease().is_closed()) {
     error = {ErrorCode::kEnded, "the token for group '" + std::string(label.key()) + "' has been closed", {}};
-  } else if (ended_ || (closed_ && origin == Origin::kOutside)) {
+  } else if (ended_ || (closed_ && (origin == Origin::kOutside || present_ == 0))) {  // Nobody is left inside.
     error = {ErrorCode::kEnded, "the executor has been shut down and takes no new work", {}};
   } else {
     return false;
@@ -151,7 +151,8 @@ void Scheduler<Faults>::reject(TaskRecord& record, Group* group, TaskStatus stat
 // True when the record may be queued. Otherwise it has been settled, or stands at the door.
 template <class Faults>
 bool Scheduler<Faults>::make_room(Group& group, TaskRecord& record, Origin origin, FullQueue full) {
-  if (group.waiting + group.following < group.limits->max_waiting) return true;
+  const auto is_full = [&] { return group.waiting + group.following >= group.limits->max_waiting; };
+  if (!is_full()) return true;
   const OverflowPolicy policy = group.limits->overflow;
   if (origin == Origin::kOutside && (policy == OverflowPolicy::kBlock || full == FullQueue::kBlock)) {
     adopt(group, record);
@@ -160,7 +161,9 @@ bool Scheduler<Faults>::make_room(Group& group, TaskRecord& record, Origin origi
     arm_queue_limit(record);
     return false;
   }
-  if (policy == OverflowPolicy::kDiscardOldest && discard_for(group, record)) return true;
+  while (policy == OverflowPolicy::kDiscardOldest && is_full() && discard_for(group, record)) {
+  }
+  if (!is_full()) return true;
   reject(record, &group, TaskStatus::kRejected,
          {ErrorCode::kRejected,
           "group '" + group.key + "' has " + std::to_string(group.waiting + group.following) +
@@ -171,11 +174,12 @@ bool Scheduler<Faults>::make_room(Group& group, TaskRecord& record, Origin origi
 }
 
 // Gives up the oldest task of the lowest priority, unless the new one is lower still. Awaited tasks are kept: somebody
-// who holds a place in layer 2 waits for them.
+// who holds a place in layer 2 waits for them. So are readmitted ones.
 template <class Faults>
 bool Scheduler<Faults>::discard_for(Group& group, TaskRecord& record) {
   for (int priority = kPriorityCount - 1; priority >= 0; --priority) {
     TaskRecord* oldest = group.queues[static_cast<std::size_t>(priority)].front();
+    while (oldest != nullptr && oldest->readmitted) oldest = TaskList::next(*oldest);
     if (oldest == nullptr) continue;
     if (static_cast<int>(record.priority) > priority) return false;
     remove_waiting(*oldest);

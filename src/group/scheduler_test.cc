@@ -25,6 +25,7 @@ class Series final : public SeriesRecord {
   explicit Series(SeriesPlan& plan) : SeriesRecord(plan) {}
   bool run() override { return true; }
   void end_one(Time) override {}
+  void before_end() override {}
   void end_all() override {}
   void on_cut() override {}
 };
@@ -406,6 +407,14 @@ class SeriesTest : public SchedulerTest {
     series->publish(now);
     scheduler->finish(turn, now);
   }
+  Ref<Record> come_back(const std::string& group) {
+    auto record = Ref<Record>::adopt(new Record(group, "back"));
+    record->readmitted = true;
+    record->home = reinterpret_cast<ExecutorHome*>(this);
+    record->add_executors_reference();
+    scheduler->submit(*record, Scheduler<>::Origin::kReadmitted, Scheduler<>::FullQueue::kAsGroupSays, now);
+    return record;
+  }
   std::uint32_t running(const char* group) { return scheduler->group_stats(group, now)->running; }
   TaskCounters counters(const char* group) { return scheduler->group_stats(group, now)->counters; }
 
@@ -505,6 +514,46 @@ TEST_F(SeriesTest, GroupsThatWereEvictedAreLookedUpAgain) {
   scheduler->tick(now);
   ASSERT_FALSE(scheduler->group_stats("a", now).ok());
   EXPECT_FALSE(take());
+}
+
+TEST_F(SeriesTest, WhatComesBackIsNotDiscardedForOthers) {
+  scheduler->set_limits("b", {.max_waiting = 2, .overflow = OverflowPolicy::kDiscardOldest}, now);
+  ASSERT_TRUE(take());
+  begin_next();
+  const Ref<Record> first = submit("b", "first");
+  const Ref<Record> second = submit("b", "second");
+  scheduler->set_paused("b", true, now);
+  EXPECT_EQ(scheduler->take_actions().cut.size(), 1U);
+  const Ref<Record> back = come_back("b");
+  const Ref<Record> newest = submit("b", "newest");
+  const Actions actions = scheduler->take_actions();
+  ASSERT_EQ(actions.settle.size(), 2U);
+  EXPECT_EQ(actions.settle[0].record.get(), first.get());
+  EXPECT_EQ(actions.settle[1].record.get(), second.get());
+  scheduler->set_paused("b", false, now);
+  end_current();
+  end_all();
+  Turn other;
+  ASSERT_TRUE(scheduler->take(other, now));
+  EXPECT_EQ(other.tasks[0], back.get());
+  run(other);
+}
+
+TEST_F(SeriesTest, WhatComesBackAfterTheEndIsTooLate) {
+  ASSERT_TRUE(take());
+  begin_next();
+  scheduler->give_back(turn, now);
+  scheduler->close(now);
+  const Ref<Record> in_time = come_back("b");
+  EXPECT_FALSE(in_time->is_claimed());
+  end_current();
+  end_all();
+  Turn other;
+  ASSERT_TRUE(scheduler->take(other, now));
+  run(other);
+  ASSERT_TRUE(scheduler->is_drained());
+  EXPECT_EQ(come_back("c")->status(), TaskStatus::kRejected);
+  static_cast<void>(scheduler->take_actions());
 }
 
 }  // namespace

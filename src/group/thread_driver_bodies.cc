@@ -190,6 +190,10 @@ Time ThreadDriver::run_series_turn(SeriesRecord& series, Runner& runner, Time no
     const CurrentTaskScope ended(&series, true);
     series.end_one(now);
   }
+  {
+    const CurrentTaskScope ended(&series, true);
+    series.before_end();
+  }
   series.publish(now);
   return now;
 }

@@ -79,7 +79,7 @@ struct Turn : ListLinks<Turn> {
 
   /// The group of an entry that has not ended.
   [[nodiscard]] Group& group_of(std::uint32_t entry) const { return *segments[segment_of[entry]].group; }
-  /// Its name. A series' own is only for the worker.
+  /// Its name.
   [[nodiscard]] const TaskLabel& label_of(std::uint32_t entry) const {
     return series != nullptr ? *series->plan().labels[entry] : tasks[entry]->label();
   }

@@ -370,6 +370,10 @@ class ManualExecutor::Driver {
       const internal::CurrentTaskScope ended(&series, true);
       series.end_one(now());
     }
+    {
+      const internal::CurrentTaskScope ended(&series, true);
+      series.before_end();
+    }
     series.publish(now());
     Worker& worker = *worker_of_[&thread];
     scheduler_.finish(worker.turn, now());

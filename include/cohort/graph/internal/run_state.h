@@ -90,6 +90,7 @@ class RunState final : public RunValues {
   Time ended_at{};
   Time deadline = Time::max();
   bool awaited = false;                   ///< A task asked for it, and waits: its nodes are awaited, see Scheduler.
+  bool let_in = false;                    ///< All its nodes were let into their groups at its start, as a series.
   std::atomic<std::uint32_t> pending{0};  ///< Nodes that have not ended.
   std::uint32_t last_ended = 0;           ///< The node that ended the run.
 

@@ -28,8 +28,8 @@ struct SeriesPlan {
 /// its own that says `readmitted`, nothing that came meanwhile can keep it out. One that awaits becomes a task like any
 /// other: what comes after it is taken back first, so that the record is its own from there on.
 ///
-/// Thread-safety: but for on_cut() and label() all is for the thread that runs the series. label() is that of the task
-/// that runs, or a moment ago did.
+/// Thread-safety: what is here is for the thread that runs the series, but for plan(), on_cut() and label(), which is
+/// that of the task that runs, is about to, or did a moment ago. What TaskRecord has is for whom it says there.
 class SeriesRecord : public TaskRecord {
  public:
   explicit SeriesRecord(SeriesPlan& plan)
@@ -48,7 +48,9 @@ class SeriesRecord : public TaskRecord {
   }
   /// The one that has run has ended, and its time is measured: what follows from that.
   virtual void end_one(Time now) = 0;
-  /// None is left to run here, and all permits are back.
+  /// None is left to run here. The permits are not back yet: what is handed in now is in before all looks ended.
+  virtual void before_end() = 0;
+  /// Now they are.
   virtual void end_all() = 0;
   /// Those that have not begun have been taken back. On any thread, perhaps while one runs.
   virtual void on_cut() = 0;
