@@ -151,8 +151,7 @@ void Scheduler<Faults>::reject(TaskRecord& record, Group* group, TaskStatus stat
 // True when the record may be queued. Otherwise it has been settled, or stands at the door.
 template <class Faults>
 bool Scheduler<Faults>::make_room(Group& group, TaskRecord& record, Origin origin, FullQueue full) {
-  const auto is_full = [&] { return group.waiting + group.following >= group.limits->max_waiting; };
-  if (!is_full()) return true;
+  if (group.waiting + group.following < group.limits->max_waiting) return true;
   const OverflowPolicy policy = group.limits->overflow;
   if (origin == Origin::kOutside && (policy == OverflowPolicy::kBlock || full == FullQueue::kBlock)) {
     adopt(group, record);
@@ -161,9 +160,7 @@ bool Scheduler<Faults>::make_room(Group& group, TaskRecord& record, Origin origi
     arm_queue_limit(record);
     return false;
   }
-  while (policy == OverflowPolicy::kDiscardOldest && is_full() && discard_for(group, record)) {
-  }
-  if (!is_full()) return true;
+  if (policy == OverflowPolicy::kDiscardOldest && discard_for(group, record)) return true;
   reject(record, &group, TaskStatus::kRejected,
          {ErrorCode::kRejected,
           "group '" + group.key + "' has " + std::to_string(group.waiting + group.following) +
