@@ -58,14 +58,15 @@ endfunction()
 set(cohort_layers_without_threads step store broker api node)
 
 # A test program: what it tests, private headers of src/ included. LABEL: one that test presets may leave out. Only those
-# that spend their time in code of their own are optimised as the library is; the others are to be built quickly.
+# that spend their time in code of their own, or count what optimised code does, are optimised as the library is; the
+# others are to be built quickly.
 function(cohort_test name)
   cmake_parse_arguments(arg "" "LABEL" "" ${ARGN})
   add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(${name} PRIVATE cohort::core cohort_warnings GTest::gtest_main)
   set(quickly_built ${arg_UNPARSED_ARGUMENTS})
-  list(FILTER quickly_built EXCLUDE REGEX "_(storm|stress|simulation)_test")
+  list(FILTER quickly_built EXCLUDE REGEX "(storm|stress|simulation|allocation)_test")
   if(CMAKE_BUILD_TYPE STREQUAL RelWithDebInfo)  # (g++ turns loops of co_awaits into recursion without optimisation.)
     set(level $<IF:$<CXX_COMPILER_ID:GNU>,-O1,-O0>)
     if(quickly_built STREQUAL arg_UNPARSED_ARGUMENTS)
