@@ -398,14 +398,23 @@ std::shared_ptr<internal::GraphEngine> make_engine_with_bugs(std::shared_ptr<con
   return std::make_shared<internal::BasicGraphEngine<PlantedBugs>>(std::move(plan), executor, std::move(options));
 }
 
-class PlantedGraphBugTest : public ::testing::TestWithParam<bool*> {
- protected:
-  void SetUp() override { *GetParam() = true; }
-  void TearDown() override { *GetParam() = false; }
+struct PlantedBug {
+  const char* name;
+  bool* planted;
 };
-INSTANTIATE_TEST_SUITE_P(, PlantedGraphBugTest,
-                         ::testing::Values(&PlantedBugs::kStartTwice, &PlantedBugs::kRequireOptional,
-                                           &PlantedBugs::kKeepPermitAfterTimeout, &PlantedBugs::kForgetRest));
+void PrintTo(const PlantedBug& bug, std::ostream* out) { *out << bug.name; }
+
+class PlantedGraphBugTest : public ::testing::TestWithParam<PlantedBug> {
+ protected:
+  void SetUp() override { *GetParam().planted = true; }
+  void TearDown() override { *GetParam().planted = false; }
+};
+INSTANTIATE_TEST_SUITE_P(Planted, PlantedGraphBugTest,
+                         ::testing::Values(PlantedBug{"StartTwice", &PlantedBugs::kStartTwice},
+                                           PlantedBug{"RequireOptional", &PlantedBugs::kRequireOptional},
+                                           PlantedBug{"KeepPermitAfterTimeout", &PlantedBugs::kKeepPermitAfterTimeout},
+                                           PlantedBug{"ForgetRest", &PlantedBugs::kForgetRest}),
+                         [](const auto& of) { return std::string(of.param.name); });
 
 TEST_P(PlantedGraphBugTest, IsFound) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {

@@ -222,7 +222,7 @@ class Storm {
       task->timed = limits.run_timeout || limits.deadline;
       task->special = true;
     }
-    task->add_executors_reference();
+    if (!for_series) task->add_executors_reference();
     task->home = reinterpret_cast<ExecutorHome*>(this);  // Only compared, never called.
     tasks_.push_back(task);
     return task;
@@ -370,6 +370,7 @@ class Storm {
       if (std::exchange(task.series, nullptr) == nullptr) continue;
       task.readmitted = was_in;
       if (!was_in) task.order = ++order_;
+      task.count_executors_reference();
       task.where = Where::kWaiting;
       using Origin = typename Scheduler<Faults>::Origin;
       scheduler_.submit(task, was_in ? Origin::kReadmitted : Origin::kOutside,

@@ -28,14 +28,23 @@ struct PlantedBugs {
   static inline bool kSettleTwice = false;
 };
 
-class PlantedBugTest : public ::testing::TestWithParam<bool*> {
- protected:
-  void SetUp() override { *GetParam() = true; }
-  void TearDown() override { *GetParam() = false; }
+struct PlantedBug {
+  const char* name;
+  bool* planted;
 };
-INSTANTIATE_TEST_SUITE_P(, PlantedBugTest,
-                         ::testing::Values(&PlantedBugs::kKeepPermitOfCancelled, &PlantedBugs::kStaleGlobalCheck,
-                                           &PlantedBugs::kForgetWake, &PlantedBugs::kSettleTwice));
+void PrintTo(const PlantedBug& bug, std::ostream* out) { *out << bug.name; }
+
+class PlantedBugTest : public ::testing::TestWithParam<PlantedBug> {
+ protected:
+  void SetUp() override { *GetParam().planted = true; }
+  void TearDown() override { *GetParam().planted = false; }
+};
+INSTANTIATE_TEST_SUITE_P(Planted, PlantedBugTest,
+                         ::testing::Values(PlantedBug{"KeepPermitOfCancelled", &PlantedBugs::kKeepPermitOfCancelled},
+                                           PlantedBug{"StaleGlobalCheck", &PlantedBugs::kStaleGlobalCheck},
+                                           PlantedBug{"ForgetWake", &PlantedBugs::kForgetWake},
+                                           PlantedBug{"SettleTwice", &PlantedBugs::kSettleTwice}),
+                         [](const auto& of) { return std::string(of.param.name); });
 
 TEST_P(PlantedBugTest, IsFound) {
   for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
