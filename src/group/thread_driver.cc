@@ -269,7 +269,6 @@ void ThreadDriver::call(Runner& runner, Chores& chores) {
 void ThreadDriver::perform_all(Chores chores) {
   for (Runner* runner : chores.notify) runner->wake.notify_one();
   for (Runner* runner : chores.start) start(*runner);
-  if (chores.notify_watcher) watch_wake_.notify_one();
   for (Actions::Settlement& each : chores.actions.settle) settle(each);
   for (const TaskRef& record : chores.actions.stop) record->request_stop();
   for (Function<void()>& call : chores.actions.calls) call();

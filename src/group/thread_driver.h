@@ -9,6 +9,7 @@
 #include <string_view>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "cohort/base/clock.h"
@@ -156,9 +157,8 @@ class ThreadDriver {
   [[nodiscard]] bool attend() COHORT_REQUIRES(mutex_);
   // Does what is to be done, and drops it: nothing is kept by a thread that rests afterwards.
   void perform(Chores& chores) COHORT_EXCLUDES(mutex_) {
-    if (chores.empty()) return;
-    perform_all(std::move(chores));
-    chores.notify_watcher = false;
+    if (std::exchange(chores.notify_watcher, false)) watch_wake_.notify_one();
+    if (!chores.empty()) perform_all(std::move(chores));
   }
   void perform_all(Chores chores) COHORT_EXCLUDES(mutex_);
   void settle(Actions::Settlement& settlement);
