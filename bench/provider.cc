@@ -14,6 +14,7 @@
 #include "cohort/provider/breaker.h"
 #include "cohort/provider/router.h"
 #include "harness.h"
+#include "provider_cases.h"
 #include "provider_simulation.h"
 
 namespace {
@@ -86,7 +87,7 @@ double rejected() {
 double select_of_8() {
   std::vector<cohort::ProviderOptions> providers;
   for (int i = 0; i < 8; ++i) providers.push_back({.name = std::to_string(i)});
-  const auto router = std::move(cohort::Router::make(std::move(providers)).value());
+  const auto router = cohort::Router::make(providers).value();
   for (int i = 0; i < 1000; ++i) {
     for (std::size_t p = 0; p < 8; ++p)
       router->provider(p).score().record(i % (p + 2) != 0, std::chrono::milliseconds(5));
@@ -200,6 +201,45 @@ int main(int argc, char** argv) {
       "wasted", "starting point", "calls", [] { return median_of_seeds(wasted, starting_point); }, 1);
   suite.measure(
       "wasted", "cohort", "calls", [] { return median_of_seeds(wasted, ours); }, 1);
+
+  using namespace std::chrono_literals;
+  namespace cases = cohort::bench;
+  const auto one_figure = [&](const char* key, const char* who, const char* unit, std::function<double()> run,
+                              Suite::Bar bar) {
+    suite.measure("cases", who, unit, std::move(run), 1);
+    suite.figure(
+        key, "cases",
+        [who = std::string(who)](const Suite::Values& values) {
+          return values.at({"cases", who}).front();
+        },
+        bar);
+  };
+  one_figure(
+      "recovered_alone_1_a_minute", "recovered, alone, 1/min", "not sent",
+      [] { return cases::not_sent_to_recovered(1, 1.0 / 60); }, Suite::at_most(0, 0));
+  one_figure(
+      "recovered_of_five_1_a_second", "recovered, of five, 1/s", "not sent",
+      [] { return cases::not_sent_to_recovered(5, 1); }, Suite::at_most(0, 0));
+  one_figure(
+      "recovered_of_five_1_a_minute", "recovered, of five, 1/min", "not sent",
+      [] { return cases::not_sent_to_recovered(5, 1.0 / 60); }, Suite::at_most(0, 0));
+  one_figure(
+      "recovered_of_five_100_a_second", "recovered, of five, 100/s", "not sent",
+      [] { return cases::not_sent_to_recovered_at_once(100); }, Suite::at_most(0, 0));
+  one_figure(
+      "flapping_open_1_a_second", "flapping, 1/s", "part of time", [] { return cases::open_while_flapping(1); },
+      Suite::at_least(0.5, 0.5));
+  one_figure(
+      "flapping_open_1_a_minute", "flapping, 1/min", "part of time",
+      [] { return cases::open_while_flapping(1.0 / 60); }, Suite::at_least(0.5, 0.5));
+  one_figure(
+      "timeouts_to_open", "hung, patient callers", "requests", [] { return cases::timeouts_to_open(10s); },
+      Suite::at_most(5, 5));
+  one_figure(
+      "cut_off_to_open", "hung, impatient callers", "requests", [] { return cases::timeouts_to_open(200ms); },
+      Suite::at_most(10, 10));
+  one_figure("opened_by_poison", "poison", "times", cases::opened_by_poison, Suite::at_most(0, 0));
+  one_figure("outage_to_open_s", "outage", "s", cases::outage_to_open, Suite::at_most(10, 10));
 
   suite.ratio("breaker_vs_two_clock_reads", {"breaker", "allow + success"}, {"clock", "two reads"},
               Suite::at_most(2.0, 1.3));

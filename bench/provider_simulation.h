@@ -336,7 +336,7 @@ inline Series ours(std::uint64_t seed) {
   options.timeout = kTimeout;
   options.clock = &clock;
   options.seed = seed;
-  const auto router = std::move(Router::make(std::move(providers), options).value());
+  const auto router = Router::make(providers, options).value();
   return simulate(seed, clock, [&] { return std::make_unique<Routed>(*router); });
 }
 

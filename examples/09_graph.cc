@@ -56,7 +56,7 @@ int main() {
                             return cohort::Error{cohort::ErrorCode::kUnavailable, "the discount service is down"};
                           },
                           user)
-                      .retries(1, {.base = 1ms})
+                      .retry({.max_retries = 1, .backoff = 1ms})
                       .otherwise(0);
   auto offer = page.node(
       "offer",

@@ -29,7 +29,6 @@ struct LetterFilter {
 };
 
 Result<std::optional<ChainState>> state_of(const std::string& text) {
-  if (text.empty()) return std::optional<ChainState>();
   const auto state = chain_state_of(text);
   if (state && has_dead_letter(*state)) return state;
   return Error{ErrorCode::kInvalid, "dead letters are failed, expired or poison; '" + text + "' is none of these"};
@@ -74,7 +73,9 @@ void scan(NodeControl& control, LetterFilter filter, LetterScan::Done done) {
 }
 
 void list(NodeControl& control, const ServerRequest& request, Respond respond) {
-  const auto state = state_of(query(request, "state"));
+  const bool has_state = request.target.query.contains("state");
+  const auto state =
+      has_state ? state_of(query(request, "state")) : Result<std::optional<ChainState>>(std::optional<ChainState>());
   if (!state) return respond(ServerResponse::of(state.error()));
   const auto limit = query_number(request, "limit", 100, 1, 1000);
   if (!limit) return respond(ServerResponse::of(limit.error()));
@@ -84,7 +85,10 @@ void list(NodeControl& control, const ServerRequest& request, Respond respond) {
        [respond = std::move(respond)](Result<std::vector<DeadLetter>> letters, const std::string& cursor) mutable {
          if (!letters) return respond(ServerResponse::of(letters.error()));
          json list = json::array();
-         for (const DeadLetter& each : *letters) list.push_back(to_json(each));
+         for (DeadLetter& each : *letters) {
+           each.original.clear();  // May be large: for who asks for this one.
+           list.push_back(to_json(each));
+         }
          json page = {{"dead_letters", std::move(list)}};
          if (!cursor.empty()) page["cursor"] = cursor;
          respond(json_response(page));
@@ -157,13 +161,14 @@ void replay_filtered(NodeControl& control, const ServerRequest& request, Respond
   JsonBody members(*body);
   LetterFilter filter{.group = members.text("group", 1024).value_or(""),
                       .plugin = members.text("plugin", 256).value_or("")};
-  filter.after = members.text("cursor", NewTask::kMaxIdBytes).value_or("");
-  const std::string state_text = members.text("state", 16).value_or("");
+  filter.after = members.text("cursor", NewTask::kMaxIdLength).value_or("");
+  const std::optional<std::string> state_text = members.text("state", 16);
   filter.limit = members.count("limit", 1, 1000).value_or(100);
   const Duration deadline = members.duration("deadline").value_or(std::chrono::hours(1));
   const bool dry_run = members.flag("dry_run").value_or(false);
   if (const auto error = members.error()) return respond(ServerResponse::of(*error));
-  const auto state = state_of(state_text);
+  const auto state =
+      state_text ? state_of(*state_text) : Result<std::optional<ChainState>>(std::optional<ChainState>());
   if (!state) return respond(ServerResponse::of(state.error()));
   filter.state = *state;
   scan(control, std::move(filter),

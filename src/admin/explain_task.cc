@@ -1,5 +1,6 @@
 #include "admin/explain_task.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,23 @@ std::string in_seconds(WallTime from, WallTime to) {
   return format_duration(std::chrono::duration_cast<Duration>(left));
 }
 
+// A suspect has the node to itself, and everybody else waits for it.
+void explain_gate(const ChainTask& task, NodeControl& control, Reasons& reasons) {
+  const GateStatus gate = control.engine.gate();
+  const bool waits_to_be_alone = std::ranges::find(gate.suspects, task.id()) != gate.suspects.end();
+  if (waits_to_be_alone) {
+    std::string inside;
+    for (const std::string& each : gate.inside) inside += (inside.empty() ? "'" : ", '") + each + "'";
+    reasons.push_back("its step ran when two nodes died, so it must run alone; it waits for the gate, which " +
+                      (gate.alone.empty()
+                           ? (inside.empty() ? std::string("is free") : "the steps of " + inside + " hold")
+                           : "task '" + gate.alone + "' holds"));
+  } else if (!gate.alone.empty() && gate.alone != task.id()) {
+    reasons.push_back("it waits for the gate: task '" + gate.alone +
+                      "' holds it, because its step ran when two nodes died and now runs alone");
+  }
+}
+
 void explain_ready(const ChainTask& task, NodeControl& control, bool paused, WallTime now, Reasons& reasons) {
   const std::string group = "group '" + task.request.group + "'";
   if (paused) reasons.push_back(group + " is paused; `cohort resume` ends that, and deadlines wait meanwhile");
@@ -30,6 +48,8 @@ void explain_ready(const ChainTask& task, NodeControl& control, bool paused, Wal
                       " is in " + in_seconds(now, *task.due_at));
   }
   if (!task.error.empty()) reasons.push_back("the last attempt failed: " + task.error);
+  if (const auto fault = control.store.fault()) reasons.push_back("the node does no work: " + fault->message);
+  explain_gate(task, control, reasons);
   const auto stats = control.executor.group_stats(task.request.group);
   const ResolvedLimits limits = stats ? stats->limits : control.executor.resolve(task.request.group);
   const std::uint32_t running = stats ? stats->running : 0;
@@ -53,7 +73,7 @@ void explain_end(const ChainTask& task, Reasons& reasons) {
 
 std::string text_of(const ChainTask& task) {
   switch (task.state) {
-    case ChainState::kPending: return "it waits for a message that names it";
+    case ChainState::kPending: return "it waits for a message that names it, or for `cohort ready`";
     case ChainState::kReady: return "it waits to run " + step_text(task);
     case ChainState::kProcessing:
       return "it runs " + step_text(task) + ", attempt " + std::to_string(task.attempt) + ", on " + task.owner;
@@ -74,6 +94,7 @@ nlohmann::json explain_task(const ChainTask& task, NodeControl& control, bool pa
   if (task.state == ChainState::kProcessing && task.cancel_requested) {
     reasons.emplace_back("somebody asked to cancel it; its step has been told to stop");
   }
+  if (task.state == ChainState::kProcessing) explain_gate(task, control, reasons);
   if (is_final(task.state)) explain_end(task, reasons);
   return {{"task", task.id()}, {"state", to_string(task.state)}, {"text", text_of(task)}, {"reasons", reasons}};
 }

@@ -1,17 +1,15 @@
-#include <algorithm>
 #include <utility>
 
 #include "admin/admin_routes.h"
 #include "admin/answers.h"
 #include "admin/json_body.h"
+#include "cohort/base/utf8.h"
 
 namespace cohort {
 namespace {
 
 using nlohmann::json;
 using Counts = Result<std::vector<GroupCounts>>;
-
-constexpr std::size_t kLongestKey = 1024;
 
 json group_json(NodeControl& control, const GroupCounts& counts) {
   const auto stats = control.executor.group_stats(counts.group);
@@ -32,28 +30,37 @@ json group_json(NodeControl& control, const GroupCounts& counts) {
 void list(NodeControl& control, const ServerRequest& request, Respond respond) {
   const auto limit = query_number(request, "limit", 100, 1, 1000);
   if (!limit) return respond(ServerResponse::of(limit.error()));
-  control.store.group_counts([&control, limit = *limit, after = query(request, "cursor"),
-                              respond = std::move(respond)](Counts counts) mutable {
-    if (!counts) return respond(ServerResponse::of(counts.error()));
-    json groups = json::array();
-    auto each = std::ranges::upper_bound(*counts, after, {}, &GroupCounts::group);
-    for (; each != counts->end() && groups.size() < limit; ++each) groups.push_back(group_json(control, *each));
-    json page = {{"groups", std::move(groups)}};
-    if (each != counts->end()) page["cursor"] = (each - 1)->group;
-    respond(json_response(page));
-  });
+  // One more than asked for tells whether there is another page.
+  const auto wanted = static_cast<std::uint32_t>(*limit) + 1;
+  control.store.group_counts(query(request, "cursor"), wanted,
+                             [&control, wanted, respond = std::move(respond)](Counts counts) mutable {
+                               if (!counts) return respond(ServerResponse::of(counts.error()));
+                               const bool more = counts->size() == wanted;
+                               if (more) counts->pop_back();
+                               json groups = json::array();
+                               for (const GroupCounts& each : *counts) groups.push_back(group_json(control, each));
+                               json page = {{"groups", std::move(groups)}};
+                               if (more) page["cursor"] = counts->back().group;
+                               respond(json_response(page));
+                             });
 }
 
 // Any name is a group: one that nobody has used has nothing open.
 void show(NodeControl& control, std::string name, Respond respond) {
-  control.store.group_counts([&control, name = std::move(name), respond = std::move(respond)](Counts counts) mutable {
-    if (!counts) return respond(ServerResponse::of(counts.error()));
-    const auto at = std::ranges::find(*counts, name, &GroupCounts::group);
-    respond(json_response(group_json(control, at != counts->end() ? *at : GroupCounts{.group = name})));
-  });
+  control.store.group_count(
+      std::move(name), [&control, respond = std::move(respond)](Result<GroupCounts> counts) mutable {
+        respond(counts ? json_response(group_json(control, *counts)) : ServerResponse::of(counts.error()));
+      });
+}
+
+bool refuses_name(const ServerRequest& request, Respond& respond) {
+  if (utf8_characters(request.arguments[0]) <= NewTask::kMaxGroupLength && is_utf8(request.arguments[0])) return false;
+  respond(ServerResponse::of(Error{ErrorCode::kInvalid, "a group's name is UTF-8 of at most 1024 characters"}));
+  return true;
 }
 
 void get(NodeControl& control, const ServerRequest& request, Respond respond) {
+  if (refuses_name(request, respond)) return;
   show(control, request.arguments[0], std::move(respond));
 }
 
@@ -62,12 +69,6 @@ void show_after(NodeControl& control, const std::string& name, const TaskHandle<
     if (!changed.ok()) return respond(ServerResponse::of(error_of(changed)));
     show(control, name, std::move(respond));
   });
-}
-
-bool refuses_name(const ServerRequest& request, Respond& respond) {
-  if (request.arguments[0].size() <= kLongestKey) return false;
-  respond(ServerResponse::of(Error{ErrorCode::kInvalid, "a group's name has at most 1024 bytes"}));
-  return true;
 }
 
 void pause(NodeControl& control, const ServerRequest& request, Respond respond) {

@@ -52,6 +52,19 @@ bool can_be_told(const beast::error_code& error) {
           error != http::error::end_of_stream && error != http::error::partial_message);
 }
 
+// How long the body is must not be open to doubt: what one reader takes for a body, another takes for a request.
+std::optional<Problem> framing_problem(const Parser::value_type& request) {
+  const std::size_t encodings = request.count(http::field::transfer_encoding);
+  if (encodings == 0) return std::nullopt;
+  if (encodings > 1 || !beast::iequals(request[http::field::transfer_encoding], "chunked")) {
+    return Problem{400, "invalid", "the only Transfer-Encoding that this node reads is chunked"};
+  }
+  if (request.count(http::field::content_length) != 0 || request.version() < 11) {
+    return Problem{400, "invalid", "a request has either a Content-Length or, in HTTP/1.1, a Transfer-Encoding"};
+  }
+  return std::nullopt;
+}
+
 RequestHead head_of(const Parser::value_type& request) {
   RequestHead head{.method = request.method_string(),
                    .host = request[http::field::host],
@@ -155,37 +168,87 @@ class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
       asio::io_context& io = loops_[next % loops_.size()].io;
       tcp::socket socket = co_await acceptor_.async_accept(io, catching(error));
       if (error == asio::error::operation_aborted || !acceptor_.is_open()) co_return;
-      if (error) {  // No more file descriptors, most likely: they come back when connections end.
-        COHORT_LOG(kWarning, "admin", "a connection could not be accepted: " + error.message());
+      if (error) {  // No more file descriptors, most likely. Idle connections are the first to go.
+        const std::size_t dropped = drop_idle(kDroppedAtOnce);
+        COHORT_LOG(kWarning, "admin", "a connection could not be accepted", {"error", error.message()},
+                   {"dropped", dropped});
         asio::steady_timer pause(acceptor_.get_executor(), std::chrono::milliseconds(200));
         co_await pause.async_wait(catching(error));
         continue;
       }
-      if (connections_ >= options_.max_connections) {
+      if (connections_ >= options_.max_connections && drop_idle(1) == 0) {
         ++turned_away_;
         continue;
       }
       asio::post(io, [this, &io, socket = std::move(socket), connected = std::make_unique<Connected>(*this)]() mutable {
-        asio::co_spawn(io, serve(std::move(socket), std::move(connected)), asio::detached);
+        asio::co_spawn(io, serve(io, std::move(socket), std::move(connected)), asio::detached);
       });
     }
   }
 
-  asio::awaitable<void> serve(tcp::socket socket, [[maybe_unused]] std::unique_ptr<Connected> connected) {
+  // A connection between requests. Only its own thread touches it, but for the list it stands in.
+  struct Idle {
+    asio::io_context* io = nullptr;
+    beast::tcp_stream* stream = nullptr;  // Null once it is not idle any more.
+  };
+  class IdleScope {
+   public:
+    IdleScope(Impl& impl, asio::io_context& io, beast::tcp_stream& stream)
+        : impl_(impl), idle_(std::make_shared<Idle>(Idle{&io, &stream})) {
+      MutexLock lock(impl_.mutex_);
+      id_ = ++impl_.last_idle_;
+      impl_.idle_.emplace(id_, idle_);
+    }
+    ~IdleScope() {
+      idle_->stream = nullptr;
+      MutexLock lock(impl_.mutex_);
+      impl_.idle_.erase(id_);
+    }
+    IdleScope(const IdleScope&) = delete;
+    IdleScope& operator=(const IdleScope&) = delete;
+
+   private:
+    Impl& impl_;
+    std::shared_ptr<Idle> idle_;
+    std::uint64_t id_ = 0;
+  };
+
+  // Ends the connections that have been idle for the longest time. Gives how many.
+  std::size_t drop_idle(std::size_t most) {
+    std::vector<std::shared_ptr<Idle>> dropped;
+    {
+      MutexLock lock(mutex_);
+      while (dropped.size() < most && !idle_.empty()) {
+        dropped.push_back(std::move(idle_.begin()->second));
+        idle_.erase(idle_.begin());
+      }
+    }
+    for (const std::shared_ptr<Idle>& each : dropped) {
+      asio::post(*each->io, [each] {
+        if (each->stream != nullptr) each->stream->close();
+      });
+    }
+    return dropped.size();
+  }
+
+  asio::awaitable<void> serve(asio::io_context& io, tcp::socket socket,
+                              [[maybe_unused]] std::unique_ptr<Connected> connected) {
     beast::error_code error;
     socket.set_option(tcp::no_delay(true), error);
     beast::tcp_stream stream(std::move(socket));
     beast::flat_buffer buffer(options_.max_header + (64U << 10U));
-    bool goes_on = co_await serve_one(stream, buffer, options_.request_timeout);
-    while (goes_on) goes_on = co_await serve_one(stream, buffer, options_.idle_timeout);
-    stream.socket().shutdown(tcp::socket::shutdown_both, error);
+    bool goes_on = co_await serve_one(io, stream, buffer, options_.request_timeout);
+    while (goes_on) goes_on = co_await serve_one(io, stream, buffer, options_.idle_timeout);
+    if (stream.socket().is_open()) stream.socket().shutdown(tcp::socket::shutdown_both, error);
   }
 
   // False when the connection is to end.
-  asio::awaitable<bool> serve_one(beast::tcp_stream& stream, beast::flat_buffer& buffer, Duration patience) {
+  asio::awaitable<bool> serve_one(asio::io_context& io, beast::tcp_stream& stream, beast::flat_buffer& buffer,
+                                  Duration patience) {
     beast::error_code error;
     stream.expires_after(patience);
     if (buffer.size() == 0) {
+      const IdleScope idle(*this, io, stream);
       const std::size_t bytes = co_await stream.async_read_some(buffer.prepare(16U << 10U), catching(error));
       if (error) co_return false;
       buffer.commit(bytes);
@@ -195,6 +258,14 @@ class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
     parser.header_limit(static_cast<std::uint32_t>(options_.max_header));
     parser.body_limit(options_.max_body);
     co_await http::async_read_header(stream, buffer, parser, catching(error));
+    if (!error) {
+      if (auto problem = framing_problem(parser.get())) {
+        ++refused_;
+        ServerResponse refusal = ServerResponse::of(*problem);
+        co_await send(stream, refusal, 11, false);
+        co_return false;
+      }
+    }
     if (!error && !parser.is_done() && beast::iequals(parser.get()[http::field::expect], "100-continue")) {
       static constexpr std::string_view kGoOn = "HTTP/1.1 100 Continue\r\n\r\n";
       co_await asio::async_write(stream, asio::buffer(kGoOn), catching(error));
@@ -340,7 +411,11 @@ class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
   std::atomic<std::uint64_t> turned_away_{0};
   std::atomic<std::uint64_t> last_stream_{0};
 
+  static constexpr std::size_t kDroppedAtOnce = 8;
   Mutex mutex_;
+  std::uint64_t last_idle_ COHORT_GUARDED_BY(mutex_) = 0;
+  std::map<std::uint64_t, std::shared_ptr<Idle>> idle_
+      COHORT_GUARDED_BY(mutex_);  // In the order in which they became so.
   bool stopped_ COHORT_GUARDED_BY(mutex_) = false;
   std::map<std::uint64_t, std::shared_ptr<BodyStream>> streams_ COHORT_GUARDED_BY(mutex_);
 

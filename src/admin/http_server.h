@@ -16,7 +16,7 @@ struct HttpServerOptions {
   std::string address = "127.0.0.1";
   std::uint16_t port = 0;  ///< 0: any that is free.
   std::uint32_t threads = 2;
-  std::uint32_t max_connections = 4096;
+  std::uint32_t max_connections = 4096;  ///< Beyond it the longest idle connection is ended for a new one.
   std::size_t max_body = 8U << 20U;
   std::size_t max_header = 16U << 10U;
   Duration request_timeout = std::chrono::seconds(15);

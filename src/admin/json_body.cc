@@ -2,8 +2,9 @@
 
 #include <algorithm>
 
-#include "chain/json_depth.h"
+#include "chain/strict_json.h"
 #include "cohort/base/text_time.h"
+#include "cohort/base/utf8.h"
 
 namespace cohort {
 
@@ -11,38 +12,37 @@ using nlohmann::json;
 
 Result<json> parse_body(const std::string& text) {
   if (text.empty()) return json(json::object());
-  if (is_too_much_json(text)) {
-    return Error{ErrorCode::kInvalid, "the body is nested more than 64 deep, or has more than a million values"};
-  }
-  json body = json::parse(text, nullptr, false);
-  if (!body.is_object()) return Error{ErrorCode::kInvalid, "the body is not a JSON object"};
+  Result<json> body = parse_strict_json(text);
+  if (!body) return Error{ErrorCode::kInvalid, "the body cannot be read: " + body.error().message};
+  if (!body->is_object()) return Error{ErrorCode::kInvalid, "the body is not a JSON object"};
   return body;
 }
 
 const json* JsonBody::find(std::string_view name) {
   known_.push_back(name);
   const auto at = object_.find(std::string(name));
-  return at == object_.end() || at->is_null() ? nullptr : &*at;
+  return at == object_.end() ? nullptr : &*at;
 }
 
 void JsonBody::wrong(std::string_view name, const std::string& expected) {
   if (!error_) error_ = Error{ErrorCode::kInvalid, "'" + std::string(name) + "' must be " + expected};
 }
 
-std::optional<std::string> JsonBody::text(std::string_view name, std::size_t max_bytes) {
+std::optional<std::string> JsonBody::text(std::string_view name, std::size_t max_characters) {
   const json* value = find(name);
   if (value == nullptr) return std::nullopt;
-  if (value->is_string() && value->get_ref<const std::string&>().size() <= max_bytes) return value->get<std::string>();
-  wrong(name, "a text of at most " + std::to_string(max_bytes) + " bytes");
+  if (value->is_string() && utf8_characters(value->get_ref<const std::string&>()) <= max_characters) {
+    return value->get<std::string>();
+  }
+  wrong(name, "a text of at most " + std::to_string(max_characters) + " characters");
   return std::nullopt;
 }
 
 std::optional<std::uint32_t> JsonBody::count(std::string_view name, std::uint32_t min, std::uint32_t max) {
   const json* value = find(name);
   if (value == nullptr) return std::nullopt;
-  if (value->is_number_unsigned()) {
-    const auto given = value->get<std::uint64_t>();
-    if (given >= min && given <= max) return static_cast<std::uint32_t>(given);
+  if (const auto given = whole_number(*value); given && *given >= min && *given <= max) {
+    return static_cast<std::uint32_t>(*given);
   }
   wrong(name, "a whole number from " + std::to_string(min) + " to " + std::to_string(max));
   return std::nullopt;

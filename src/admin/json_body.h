@@ -20,7 +20,7 @@ class JsonBody {
  public:
   explicit JsonBody(const nlohmann::json& object) : object_(object) {}
 
-  [[nodiscard]] std::optional<std::string> text(std::string_view name, std::size_t max_bytes);
+  [[nodiscard]] std::optional<std::string> text(std::string_view name, std::size_t max_characters);
   [[nodiscard]] std::optional<std::uint32_t> count(std::string_view name, std::uint32_t min, std::uint32_t max);
   [[nodiscard]] std::optional<double> number(std::string_view name, double above, double max);
   [[nodiscard]] std::optional<bool> flag(std::string_view name);

@@ -2,6 +2,7 @@
 
 #include "admin/admin_routes.h"
 #include "admin/answers.h"
+#include "admin/node_health.h"
 #include "api/openapi.h"
 #include "cohort/base/version.h"
 
@@ -26,31 +27,36 @@ json node_json(NodeControl& control, const StoreStats& stored, Duration uptime) 
   for (std::size_t i = 0; i < kChainStates; ++i) {
     tasks[std::string(to_string(static_cast<ChainState>(i)))] = stored.tasks[i];
   }
-  return {{"node", control.name},
-          {"version", COHORT_VERSION},
-          {"boot", chains.boot},
-          {"state", name_of(control.state.load())},
-          {"uptime_s", std::chrono::duration<double>(uptime).count()},
-          {"store", {{"kind", control.store_kind}, {"folder", control.store_folder}}},
-          {"plugins", control.plugins},
-          {"concurrency", control.concurrency},
-          {"chains",
-           {{"running", chains.running},
-            {"kept", chains.kept},
-            {"completed", chains.completed},
-            {"failed", chains.failed},
-            {"retried", chains.retried},
-            {"has_lease", chains.has_lease}}},
-          {"tasks", std::move(tasks)},
-          {"dead_letters", stored.dead_letters}};
+  const NodeHealth health = health_of(control);
+  json node = {{"node", control.name},
+               {"version", COHORT_VERSION},
+               {"boot", chains.boot},
+               {"state", name_of(control.state.load())},
+               {"ready", health.ready},
+               {"status", health.status},
+               {"uptime_s", std::chrono::duration<double>(uptime).count()},
+               {"store", {{"kind", control.store_kind}, {"folder", control.store_folder}}},
+               {"plugins", control.plugins},
+               {"concurrency", control.concurrency},
+               {"chains",
+                {{"running", chains.running},
+                 {"kept", chains.kept},
+                 {"completed", chains.completed},
+                 {"failed", chains.failed},
+                 {"retried", chains.retried},
+                 {"has_lease", chains.has_lease}}},
+               {"tasks", std::move(tasks)},
+               {"dead_letters", stored.dead_letters},
+               {"damaged_rows", stored.damaged}};
+  if (!health.problem.empty()) node["problem"] = health.problem;
+  return node;
 }
 
-// Ready is who can take a task now: it runs, and its lease says that the store can be written.
 void readyz(NodeControl& control, Respond respond) {
-  const NodeState state = control.state.load();
-  if (state != NodeState::kRunning) return respond(json_response({{"status", name_of(state)}}, 503));
-  if (!control.engine.stats().has_lease) return respond(json_response({{"status", "store unavailable"}}, 503));
-  respond(json_response({{"status", "ready"}}));
+  const NodeHealth health = health_of(control);
+  json answer = {{"status", health.status}};
+  if (!health.problem.empty()) answer["problem"] = health.problem;
+  respond(json_response(answer, health.ready ? 200 : 503));
 }
 
 }  // namespace

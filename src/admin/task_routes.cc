@@ -6,6 +6,7 @@
 #include "admin/answers.h"
 #include "admin/explain_task.h"
 #include "admin/json_body.h"
+#include "cohort/base/text_time.h"
 #include "cohort/chain/task_json.h"
 
 namespace cohort {
@@ -27,7 +28,7 @@ void submit_one(NodeControl& control, const json& body, Respond respond) {
   if (!task) return respond(ServerResponse::of(task.error()));
   control.engine.submit(*std::move(task))
       .on_done([respond = std::move(respond)](const TaskResult<Submitted>& result) mutable {
-        if (!result.ok()) return respond(ServerResponse::of(error_of(result)));
+        if (!result.ok()) return respond(refusal_of(error_of(result)));
         respond(json_response(submitted_json(*result.value), result.value->existed ? 200 : 201));
       });
 }
@@ -79,10 +80,9 @@ void submit(NodeControl& control, const ServerRequest& request, Respond respond)
 
 Result<TaskFilter> filter_of(const ServerRequest& request) {
   TaskFilter filter{.group = query(request, "group"), .tag = query(request, "tag")};
-  if (const std::string state = query(request, "state"); !state.empty()) {
-    filter.state = chain_state_of(state);
-    if (!filter.state) return Error{ErrorCode::kInvalid, "there is no state '" + state + "'"};
-  }
+  const auto state = query_state(request);
+  if (!state) return state.error();
+  filter.state = *state;
   const auto limit = query_number(request, "limit", 100, 1, 1000);
   if (!limit) return limit.error();
   const auto cursor = query_number(request, "cursor", 0, 1, std::uint64_t{1} << 62U);
@@ -102,27 +102,28 @@ json summary(const ChainTask& task) {
   return out;
 }
 
-// Reads a page in small pieces: a row may have a megabyte that the list does not show.
-class TaskPage : public std::enable_shared_from_this<TaskPage> {
+// Reads a page in pieces until it is full or enough rows were looked at: then it has a cursor.
+class PageReader : public std::enable_shared_from_this<PageReader> {
  public:
-  TaskPage(TaskStore& store, TaskFilter filter, Respond respond)
+  PageReader(TaskStore& store, TaskFilter filter, Respond respond)
       : store_(store), filter_(std::move(filter)), respond_(std::move(respond)) {}
 
   void go_on() {
     TaskFilter piece = filter_;
     piece.limit = std::min(kPiece, filter_.limit - static_cast<std::uint32_t>(tasks_.size()));
-    store_.list(std::move(piece), [self = shared_from_this(), asked = piece.limit](auto tasks) {
-      if (!tasks) return self->respond_(ServerResponse::of(tasks.error()));
-      for (const ChainTask& each : *tasks) self->tasks_.push_back(summary(each));
-      const bool more = tasks->size() == asked;
-      if (more) self->filter_.before = tasks->back().sequence;
-      if (more && self->tasks_.size() < self->filter_.limit) return self->go_on();
-      self->tell(more);
+    store_.list(std::move(piece), [self = shared_from_this()](Result<TaskPage> page) {
+      if (!page) return self->respond_(ServerResponse::of(page.error()));
+      for (const ChainTask& each : page->tasks) self->tasks_.push_back(summary(each));
+      self->filter_.before = page->next;
+      const bool is_full = self->tasks_.size() >= self->filter_.limit || ++self->pieces_ == kMaxPieces;
+      if (page->next != 0 && !is_full) return self->go_on();
+      self->tell(page->next != 0);
     });
   }
 
  private:
-  static constexpr std::uint32_t kPiece = 50;
+  static constexpr std::uint32_t kPiece = 100;
+  static constexpr std::uint32_t kMaxPieces = 10;
 
   void tell(bool more) {
     json page = {{"tasks", std::move(tasks_)}};
@@ -134,18 +135,51 @@ class TaskPage : public std::enable_shared_from_this<TaskPage> {
   TaskFilter filter_;
   Respond respond_;
   json tasks_ = json::array();
+  std::uint32_t pieces_ = 0;
 };
 
 void list(NodeControl& control, const ServerRequest& request, Respond respond) {
   Result<TaskFilter> filter = filter_of(request);
   if (!filter) return respond(ServerResponse::of(filter.error()));
-  std::make_shared<TaskPage>(control.store, *std::move(filter), std::move(respond))->go_on();
+  std::make_shared<PageReader>(control.store, *std::move(filter), std::move(respond))->go_on();
 }
 
 void get(NodeControl& control, const ServerRequest& request, Respond respond) {
   control.store.get(request.arguments[0], [respond = std::move(respond)](Result<ChainTask> task) mutable {
     respond(task ? json_response(to_json(*task)) : ServerResponse::of(task.error()));
   });
+}
+
+void attempts(NodeControl& control, const ServerRequest& request, Respond respond) {
+  control.store.get(request.arguments[0], [&control, id = request.arguments[0],
+                                           respond = std::move(respond)](Result<ChainTask> task) mutable {
+    if (!task) return respond(ServerResponse::of(task.error()));
+    control.store.attempts(
+        id, [task = *std::move(task), respond = std::move(respond)](Result<std::vector<AttemptRecord>> ended) mutable {
+          if (!ended) return respond(ServerResponse::of(ended.error()));
+          json list = json::array();
+          for (const AttemptRecord& each : *ended) list.push_back(to_json(each));
+          if (task.attempt_open && task.callback() != nullptr) {
+            list.push_back({{"step", task.step},
+                            {"attempt", task.attempt},
+                            {"plugin", task.callback()->plugin},
+                            {"node", task.owner},
+                            {"began_at", format_time(task.attempt_began_at.value_or(task.created_at))},
+                            {"outcome", "running"}});
+          }
+          respond(json_response({{"task", task.id()}, {"attempts", std::move(list)}}));
+        });
+  });
+}
+
+void make_ready(NodeControl& control, const ServerRequest& request, Respond respond) {
+  Result<json> body = parse_body(request.body);
+  if (!body) return respond(ServerResponse::of(body.error()));
+  if (const auto error = JsonBody(*body).error()) return respond(ServerResponse::of(*error));
+  control.engine.ready(request.arguments[0])
+      .on_done([respond = std::move(respond)](const TaskResult<ChainTask>& task) mutable {
+        respond(task.ok() ? json_response(to_json(*task.value)) : ServerResponse::of(error_of(task)));
+      });
 }
 
 void cancel(NodeControl& control, const ServerRequest& request, Respond respond) {
@@ -185,7 +219,7 @@ void replay_task(NodeControl& control, const ServerRequest& request, Respond res
   if (const auto error = members.error()) return respond(ServerResponse::of(*error));
   control.engine.replay(std::move(replay))
       .on_done([respond = std::move(respond)](const TaskResult<ChainTask>& task) mutable {
-        respond(task.ok() ? json_response(to_json(*task.value)) : ServerResponse::of(error_of(task)));
+        respond(task.ok() ? json_response(to_json(*task.value)) : refusal_of(error_of(task)));
       });
 }
 
@@ -193,6 +227,8 @@ void add_task_routes(NodeControl& control, RouteHandlers& handlers) {
   add_route(control, handlers, "submit_tasks", submit);
   add_route(control, handlers, "list_tasks", list);
   add_route(control, handlers, "get_task", get);
+  add_route(control, handlers, "get_attempts", attempts);
+  add_route(control, handlers, "ready_task", make_ready);
   add_route(control, handlers, "cancel_task", cancel);
   add_route(control, handlers, "retry_task", replay_task);
   add_route(control, handlers, "explain_task", explain);

@@ -43,7 +43,7 @@ TEST(RoutesTest, APathHasItsMethodsAndNoOther) {
 
   const MatchedRoute put = match_route("PUT", *Target::parse("/v1/tasks"));
   EXPECT_EQ(put.route, nullptr);
-  EXPECT_EQ(put.allowed, (std::vector<std::string_view>{"POST", "GET"}));
+  EXPECT_EQ(put.allowed, (std::vector<std::string_view>{"POST", "GET", "HEAD"}));
 
   EXPECT_TRUE(match_route("GET", *Target::parse("/v1/nothing")).allowed.empty());
   EXPECT_TRUE(match_route("GET", *Target::parse("/v1/tasks//cancel")).allowed.empty());

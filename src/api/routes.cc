@@ -5,13 +5,23 @@
 namespace cohort {
 namespace {
 
-const std::vector<QueryParameter> kPage = {{"limit", "How many at most: 1 to 1000, 100 if not given."},
+const std::vector<QueryParameter> kPage = {{"limit", "How many at most: 1 to 1000, 100 if not given.",
+                                            R"({"type": "integer", "minimum": 1, "maximum": 1000})"},
                                            {"cursor", "Go on where the page before ended."}};
+const std::vector<QueryParameter> kTaskPage = {
+    kPage[0],
+    {"cursor", "Go on where the page before ended.",
+     R"({"type": "integer", "minimum": 1, "maximum": 4611686018427387904})"}};
 
-std::vector<QueryParameter> filtered(std::vector<QueryParameter> filters) {
-  filters.insert(filters.end(), kPage.begin(), kPage.end());
+std::vector<QueryParameter> filtered(std::vector<QueryParameter> filters,
+                                     const std::vector<QueryParameter>& page = kPage) {
+  filters.insert(filters.end(), page.begin(), page.end());
   return filters;
 }
+
+constexpr std::string_view kState = R"({"$ref": "#/components/schemas/State"})";
+constexpr std::string_view kLetterState = R"({"type": "string", "enum": ["failed", "expired", "poison"]})";
+constexpr std::string_view kSequence = R"({"type": "integer", "minimum": 0, "maximum": 4611686018427387904})";
 
 std::vector<ApiRoute> make_routes() {
   return {
@@ -22,15 +32,32 @@ std::vector<ApiRoute> make_routes() {
        {},
        "NewTasks",
        "Submitted",
-       201},
+       {200, 201}},
       {"list_tasks",
        "GET",
        "/v1/tasks",
-       "Tasks, the newest first, without payloads and contexts.",
-       filtered({{"group", "Only of this group."}, {"state", "Only in this state."}, {"tag", "Only with this tag."}}),
+       "Tasks, the newest first, without payloads, contexts, logs and parameters. Looks at a bounded number of rows: a "
+       "page may be empty and have a cursor.",
+       filtered(
+           {{"group", "Only of this group."}, {"state", "Only in this state.", kState}, {"tag", "Only with this tag."}},
+           kTaskPage),
        {},
        "TaskPage"},
       {"get_task", "GET", "/v1/tasks/{id}", "One task, whole.", {}, {}, "Task"},
+      {"get_attempts",
+       "GET",
+       "/v1/tasks/{id}/attempts",
+       "The attempts of its steps, the oldest first, across crashes and nodes: the last hundred.",
+       {},
+       {},
+       "Attempts"},
+      {"ready_task",
+       "POST",
+       "/v1/tasks/{id}/ready",
+       "A task that was submitted as pending becomes ready.",
+       {},
+       {},
+       "Task"},
       {"cancel_task",
        "POST",
        "/v1/tasks/{id}/cancel",
@@ -57,7 +84,7 @@ std::vector<ApiRoute> make_routes() {
        "/v1/dead-letters",
        "What is kept of tasks that ended badly.",
        filtered({{"group", "Only of this group."},
-                 {"state", "Only failed, expired or poison ones."},
+                 {"state", "Only failed, expired or poison ones.", kLetterState},
                  {"plugin", "Only those that failed in a step of this plugin."}}),
        {},
        "DeadLetterPage"},
@@ -76,7 +103,7 @@ std::vector<ApiRoute> make_routes() {
        {},
        "Replay",
        "Task"},
-      {"discard_dead_letter", "DELETE", "/v1/dead-letters/{task}", "Throws a dead letter away.", {}, {}, {}, 204},
+      {"discard_dead_letter", "DELETE", "/v1/dead-letters/{task}", "Throws a dead letter away.", {}, {}, {}, {204}},
       {"list_groups",
        "GET",
        "/v1/groups",
@@ -105,7 +132,8 @@ std::vector<ApiRoute> make_routes() {
        "/v1/events",
        "What happens to tasks, as server-sent events. A reader that comes back with Last-Event-ID misses nothing that "
        "is still kept, and is told of a gap otherwise; one that is too slow is dropped.",
-       {{"after", "Begin after this sequence; 0: with the oldest that is kept. Not given: with what is new."},
+       {{"after", "Begin after this sequence; 0: with the oldest that is kept. Not given: with what is new.",
+         kSequence},
         {"group", "Only of this group."},
         {"task", "Only of this task."}},
        {},
@@ -119,7 +147,8 @@ std::vector<ApiRoute> make_routes() {
        "Whether it takes work: 503 while it starts, drains or cannot write.",
        {},
        {},
-       "Health"},
+       "Health",
+       {200, 503}},
   };
 }
 
@@ -151,10 +180,17 @@ std::span<const ApiRoute> api_routes() {
 MatchedRoute match_route(std::string_view method, const Target& target) {
   MatchedRoute matched;
   std::vector<std::string> arguments;
+  bool has_literal =
+      false;  // "/v1/dead-letters/replay" is that path, although it also looks like "/v1/dead-letters/{task}".
   for (const ApiRoute& route : api_routes()) {
     if (!matches(route.path, target.segments, arguments)) continue;
+    if (arguments.empty() && !has_literal) matched.allowed.clear();
+    if (!arguments.empty() && has_literal) continue;
+    has_literal = arguments.empty();
     matched.allowed.push_back(route.method);
-    if (matched.route != nullptr || route.method != method) continue;
+    if (route.method == "GET") matched.allowed.emplace_back("HEAD");
+    const bool is_asked = route.method == method || (route.method == "GET" && method == "HEAD");
+    if (matched.route != nullptr || !is_asked) continue;
     matched.route = &route;
     matched.arguments = std::move(arguments);
   }

@@ -14,6 +14,7 @@ namespace cohort {
 struct QueryParameter {
   std::string_view name;
   std::string_view meaning;
+  std::string_view schema = R"({"type": "string"})";  ///< JSON Schema of its value.
 };
 
 /// One thing that a node can be asked.
@@ -23,9 +24,9 @@ struct ApiRoute {
   std::string_view path;  ///< "/v1/tasks/{id}"
   std::string_view summary;
   std::vector<QueryParameter> query = {};
-  std::string_view body = {};    ///< The schema of what it takes; empty: nothing.
-  std::string_view answer = {};  ///< The schema of what it gives; empty: nothing.
-  int status = 200;
+  std::string_view body = {};         ///< The schema of what it takes; empty: nothing.
+  std::string_view answer = {};       ///< The schema of what it gives; empty: nothing.
+  std::vector<int> statuses = {200};  ///< With which it gives it.
 };
 
 /// All of them.

@@ -1,5 +1,6 @@
 #include "cohort/base/error.h"
 
+#include <cerrno>
 #include <ostream>
 #include <utility>
 
@@ -43,6 +44,17 @@ Error Error::from_exception(std::exception_ptr exception) {
   }
   error.cause = std::move(exception);
   return error;
+}
+
+bool is_shortage(int error_number) {
+  switch (error_number) {
+    case EMFILE:
+    case ENFILE:
+    case EAGAIN:
+    case ENOMEM:
+    case ENOBUFS: return true;
+    default: return false;
+  }
 }
 
 std::ostream& operator<<(std::ostream& out, ErrorCode code) { return out << to_string(code); }

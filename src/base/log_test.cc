@@ -8,8 +8,10 @@ namespace cohort {
 namespace {
 
 struct Collected final : LogSink {
-  void write(LogLevel level, std::string_view area, std::string_view message) override {
+  void write(LogLevel level, std::string_view area, std::string_view message,
+             std::span<const LogField> fields) override {
     lines.push_back(std::string(to_string(level)) + " " + std::string(area) + ": " + std::string(message));
+    for (const LogField& each : fields) lines.back() += " " + std::string(each.name) + "=" + each.value;
   }
   std::vector<std::string> lines;
 };
@@ -33,6 +35,21 @@ TEST(LogTest, MakesNoTextWhileNobodyListens) {
 
   EXPECT_EQ(made, 1);
   EXPECT_EQ(sink.lines, std::vector<std::string>{"warning test: hello"});
+}
+
+TEST(LogTest, EntriesHaveFields) {
+  Collected sink;
+  set_log_sink(&sink, LogLevel::kInfo);
+  COHORT_LOG(kInfo, "test", "hello", {"task", std::string("t1")}, {"step", 2U});
+  set_log_sink(nullptr);
+  EXPECT_EQ(sink.lines, std::vector<std::string>{"info test: hello task=t1 step=2"});
+}
+
+TEST(LogTest, UrlsAreShownWithoutTheirSecrets) {
+  EXPECT_EQ(without_secrets("no URL: a@b?c"), "no URL: a@b?c");
+  EXPECT_EQ(without_secrets("'https://me:pass@host:1/path?token=1#x' and http://b/?k=2 failed"),
+            "'https://***@host:1/path?***' and http://b/?*** failed");
+  EXPECT_EQ(without_secrets("https://host/a/b"), "https://host/a/b");
 }
 
 }  // namespace

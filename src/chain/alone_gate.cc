@@ -10,7 +10,7 @@ bool AloneGate::suspect_is_next() const {
   return executor_.clock().now() >= others_until_ || (inside_ == 0 && waiting_.empty());
 }
 
-TaskHandle<void> AloneGate::enter(bool alone) {
+TaskHandle<void> AloneGate::enter(bool alone, std::string task_id) {
   Waiting in;
   TaskHandle<void> handle;
   {
@@ -21,7 +21,7 @@ TaskHandle<void> AloneGate::enter(bool alone) {
     }
     Promise<void> place("gate", {}, executor_.clock());
     handle = place.handle();
-    (alone ? suspects_ : waiting_).push_back(std::move(place));
+    (alone ? suspects_ : waiting_).push_back({std::move(place), std::move(task_id)});
     in = admit();
   }
   let_in(std::move(in));
@@ -35,6 +35,7 @@ void AloneGate::leave(bool alone) {
     if (alone && std::exchange(is_alone_, false)) {
       const Time now = executor_.clock().now();
       others_until_ = now + (now - alone_since_);
+      alone_task_.clear();
     } else {
       --inside_;
     }
@@ -50,6 +51,7 @@ auto AloneGate::admit() -> Waiting {
     if (inside_ != 0) return in;
     is_alone_ = true;
     alone_since_ = executor_.clock().now();
+    alone_task_ = suspects_.front().task_id;
     in.push_back(std::move(suspects_.front()));
     suspects_.pop_front();
     return in;
@@ -60,12 +62,24 @@ auto AloneGate::admit() -> Waiting {
 }
 
 void AloneGate::let_in(Waiting in) {
-  for (Promise<void>& each : in) each.settle({});
+  for (Place& each : in) each.promise.settle({});
 }
 
 bool AloneGate::is_clear() const {
   MutexLock lock(mutex_);
   return !is_alone_ && !suspect_is_next();
+}
+
+std::string AloneGate::alone() const {
+  MutexLock lock(mutex_);
+  return alone_task_;
+}
+
+std::vector<std::string> AloneGate::suspects() const {
+  MutexLock lock(mutex_);
+  std::vector<std::string> ids;
+  for (const Place& each : suspects_) ids.push_back(each.task_id);
+  return ids;
 }
 
 void AloneGate::look() {
@@ -84,7 +98,7 @@ void AloneGate::close() {
     is_closed_ = true;
     inside_ += static_cast<std::uint32_t>(waiting_.size() + suspects_.size());
     in = std::exchange(waiting_, {});
-    for (Promise<void>& each : suspects_) in.push_back(std::move(each));
+    for (Place& each : suspects_) in.push_back(std::move(each));
     suspects_.clear();
   }
   let_in(std::move(in));

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <deque>
+#include <string>
+#include <vector>
 
 #include "cohort/base/mutex.h"
 #include "cohort/task/executor.h"
@@ -17,7 +19,7 @@ class AloneGate {
   explicit AloneGate(Executor& executor) : executor_(executor) {}
 
   /// An invalid handle: it is inside. Else it is once that is done.
-  [[nodiscard]] TaskHandle<void> enter(bool alone);
+  [[nodiscard]] TaskHandle<void> enter(bool alone, std::string task_id = {});
   void leave(bool alone);
   /// Nobody is alone, nor waits for it: who is inside may go on with his next step.
   [[nodiscard]] bool is_clear() const;
@@ -26,8 +28,16 @@ class AloneGate {
   /// Lets everybody in from now on.
   void close();
 
+  /// The task that is inside alone (empty: none), and the tasks that wait for that.
+  [[nodiscard]] std::string alone() const;
+  [[nodiscard]] std::vector<std::string> suspects() const;
+
  private:
-  using Waiting = std::deque<Promise<void>>;
+  struct Place {
+    Promise<void> promise;
+    std::string task_id;
+  };
+  using Waiting = std::deque<Place>;
   /// Who may enter now. To be settled without the lock.
   [[nodiscard]] Waiting admit() COHORT_REQUIRES(mutex_);
   [[nodiscard]] bool suspect_is_next() const COHORT_REQUIRES(mutex_);
@@ -37,6 +47,7 @@ class AloneGate {
   mutable Mutex mutex_;
   std::uint32_t inside_ COHORT_GUARDED_BY(mutex_) = 0;
   bool is_alone_ COHORT_GUARDED_BY(mutex_) = false;
+  std::string alone_task_ COHORT_GUARDED_BY(mutex_);
   bool is_closed_ COHORT_GUARDED_BY(mutex_) = false;
   Time alone_since_ COHORT_GUARDED_BY(mutex_){};
   Time others_until_ COHORT_GUARDED_BY(mutex_){};

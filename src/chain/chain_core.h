@@ -20,6 +20,7 @@
 #include "chain/run.h"
 #include "cohort/base/failpoint.h"
 #include "cohort/base/log.h"
+#include "cohort/base/text_time.h"
 #include "cohort/base/wall_clock.h"
 #include "cohort/chain/chain_engine.h"
 #include "cohort/task/promise.h"
@@ -56,7 +57,11 @@ class ChainCore : public std::enable_shared_from_this<ChainCore<Faults>> {
         lease_clock_(options_.lease_clock != nullptr ? *options_.lease_clock : boottime_clock()),
         gate_(executor),
         feeder_([this](const std::string& group) { return put_ticket(group); }),
-        random_(options_.seed != 0 ? options_.seed : seed_from_the_system()) {}
+        random_(options_.seed != 0 ? options_.seed : seed_from_the_system()) {
+    for (const std::string& name : plugins_.names()) {
+      if (plugins_.find(name)->runs_in_own_process()) own_process_plugins_.push_back(name);
+    }
+  }
 
   TaskHandle<void> start();
   TaskHandle<void> drain(Duration grace);
@@ -66,9 +71,11 @@ class ChainCore : public std::enable_shared_from_this<ChainCore<Faults>> {
   TaskHandle<Submitted> submit(NewTask task);
   TaskHandle<Written> cancel(std::string task_id, std::string reason);
   TaskHandle<ChainTask> replay(ReplayRequest request);
+  TaskHandle<ChainTask> ready(std::string task_id);
   TaskHandle<void> set_paused(std::string group, bool paused);
   TaskHandle<void> resize(std::string group, GroupLimits limits);
   [[nodiscard]] ChainStats stats() const;
+  [[nodiscard]] GateStatus gate_status() const;
   [[nodiscard]] BasicIntake<Faults>* intake() const { return intake_.get(); }
 
  private:
@@ -77,6 +84,7 @@ class ChainCore : public std::enable_shared_from_this<ChainCore<Faults>> {
   static constexpr Duration kTick = std::chrono::seconds(1);
   static constexpr Duration kFirstWait = std::chrono::milliseconds(20);
   static constexpr Duration kLongestWait = std::chrono::seconds(1);
+  static constexpr Duration kLastWrites = std::chrono::seconds(10);  // For what runs, to be written when draining.
 
   enum class Life { kNew, kJoining, kRunning, kDraining, kClosed };
 
@@ -89,6 +97,8 @@ class ChainCore : public std::enable_shared_from_this<ChainCore<Faults>> {
   }
   void tick();
   void renew();
+  [[nodiscard]] Duration lease() const { return options_.folder_is_ours ? Duration::max() : options_.lease; }
+  [[nodiscard]] bool clock_has_jumped();
   void lose_lease(const char* why);
   void look_for_work();
   void look_again_soon() {
@@ -109,6 +119,10 @@ class ChainCore : public std::enable_shared_from_this<ChainCore<Faults>> {
     if (run) run->request_stop();
   }
   void forget_old_tasks();
+  void end_cleaning() {
+    MutexLock lock(mutex_);
+    is_cleaning_ = false;
+  }
   void drop_kept(Time now);
   void finish_draining();
 
@@ -119,6 +133,7 @@ class ChainCore : public std::enable_shared_from_this<ChainCore<Faults>> {
   Task<bool> begin_attempt(RunRef run);
   Task<PluginResult> attempt(RunRef run);
   Task<bool> after_success(RunRef run, PluginResult result);
+  Task<bool> after_interruption(RunRef run, PluginResult result);
   Task<bool> after_retry(RunRef run, PluginResult result);
   Task<bool> fail(RunRef run, std::string reason);
   Task<bool> give_back(RunRef run);
@@ -172,16 +187,19 @@ class ChainCore : public std::enable_shared_from_this<ChainCore<Faults>> {
     return runs_.contains(task_id);
   }
   [[nodiscard]] bool may_claim() const {
+    if (store_.fault()) return false;
     MutexLock lock(mutex_);
     return life_ == Life::kRunning && has_lease_;
   }
-  /// It is not known whether the call took effect, or it may have an effect later; and the boot that made it still has
-  /// its lease. Who gave up while he has it would leave a row that nobody else may touch.
+  /// True if a failed call must be made again: its effect is not known, and the boot that made it still has its lease.
+  /// A runner that gave up before that would leave a row that no other node may touch.
   [[nodiscard]] bool is_worth_repeating(const Error& error, const std::string& boot) const {
     for (const ErrorCode final : {ErrorCode::kStale, ErrorCode::kNotFound, ErrorCode::kInvalid, ErrorCode::kEnded}) {
       if (error.code == final) return false;
     }
+    if (store_.fault()) return false;
     MutexLock lock(mutex_);
+    if (gives_up_at_ && now() >= *gives_up_at_) return false;
     return has_lease_ && boot == boot_;
   }
   void repeat(Duration wait, Function<void()> call) {
@@ -230,6 +248,8 @@ class ChainCore : public std::enable_shared_from_this<ChainCore<Faults>> {
   const PluginRegistry& plugins_;
   const ChainOptions options_;
   Clock& lease_clock_;
+  std::vector<std::string> own_process_plugins_;
+  WorkFolder work_folder_;
   AloneGate gate_;
   BasicFeeder<Faults> feeder_;
   std::shared_ptr<Alarms> alarms_;
@@ -243,9 +263,12 @@ class ChainCore : public std::enable_shared_from_this<ChainCore<Faults>> {
   bool has_lease_ COHORT_GUARDED_BY(mutex_) = false;
   Time renewed_ COHORT_GUARDED_BY(mutex_){};  // By the lease's clock: when the last good renewal was sent.
   bool renewing_ COHORT_GUARDED_BY(mutex_) = false;
+  std::optional<Time> gives_up_at_ COHORT_GUARDED_BY(mutex_);  // Draining: calls are not repeated after that.
+  std::optional<Duration> clock_offset_ COHORT_GUARDED_BY(mutex_);
   Time looked_ COHORT_GUARDED_BY(mutex_){};
   Time took_over_ COHORT_GUARDED_BY(mutex_){};
   Time cleaned_ COHORT_GUARDED_BY(mutex_){};
+  bool is_cleaning_ COHORT_GUARDED_BY(mutex_) = false;
   std::uint64_t commands_seen_ COHORT_GUARDED_BY(mutex_) = 0;
   std::unordered_map<std::string, RunRef> runs_ COHORT_GUARDED_BY(mutex_);
   struct Kept {

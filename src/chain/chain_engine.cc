@@ -37,6 +37,7 @@ TaskHandle<Written> ChainEngine::cancel(std::string task_id, std::string reason)
   return impl_->core->cancel(std::move(task_id), std::move(reason));
 }
 TaskHandle<ChainTask> ChainEngine::replay(ReplayRequest request) { return impl_->core->replay(std::move(request)); }
+TaskHandle<ChainTask> ChainEngine::ready(std::string task_id) { return impl_->core->ready(std::move(task_id)); }
 TaskHandle<void> ChainEngine::pause_group(std::string group) { return impl_->core->set_paused(std::move(group), true); }
 TaskHandle<void> ChainEngine::resize_group(std::string group, GroupLimits limits) {
   return impl_->core->resize(std::move(group), limits);
@@ -56,6 +57,7 @@ IntakeStatus ChainEngine::intake_status() const {
   status.active_executions = stats().running;
   return status;
 }
+GateStatus ChainEngine::gate() const { return impl_->core->gate_status(); }
 ChainStats ChainEngine::stats() const { return impl_->core->stats(); }
 
 }  // namespace cohort

@@ -217,6 +217,7 @@ TEST_F(ChainEngineTest, ASuspectThatHangsBlocksNobodyForLong) {
   advance(35s);
   EXPECT_EQ(get("t").crashes.size(), 2U);
   EXPECT_TRUE(get("t").alone) << "it runs alone now";
+  EXPECT_EQ(engine->gate().alone, "t");
   submit(chain("other", {{.plugin = "note"}}, "other"));
   advance(5s);
   EXPECT_EQ(get("other").state, ChainState::kReady);
@@ -330,6 +331,7 @@ class ChainFilesTest : public ChainWorldTest {
            .fetch = [this](const std::string& reference, const std::filesystem::path& folder,
                            const std::stop_token&) -> Result<std::filesystem::path> {
              ++fetched;
+             if (fetched <= short_of_means) return Error{ErrorCode::kRejected, "too many open files"};
              if (fetched <= failures) return Error{ErrorCode::kUnavailable, "no answer"};
              if (reference == "bad:") return Error{ErrorCode::kInvalid, "no such scheme"};
              std::ofstream(folder / "file") << reference;
@@ -347,30 +349,62 @@ class ChainFilesTest : public ChainWorldTest {
     submit(task);
   }
 
+  /// The folders of runs, of this engine and of those before it.
+  [[nodiscard]] int runs() const {
+    int count = 0;
+    for (const auto& each : std::filesystem::recursive_directory_iterator(work)) {
+      count += each.path().filename().string().starts_with("run-") ? 1 : 0;
+    }
+    return count;
+  }
+
   std::filesystem::path work;
   int fetched = 0;
   int failures = 0;
+  int short_of_means = 0;
   std::vector<bool> seen;
 };
 
 TEST_F(ChainFilesTest, OnceForAllStepsOfARunAndThenGone) {
-  EXPECT_TRUE(std::filesystem::is_empty(work)) << "what others left is gone";
+  EXPECT_EQ(runs(), 0) << "what others left is gone";
   submit_with_file({{.plugin = "look"}, {.plugin = "look"}, {.plugin = "fail"}});
   advance(1s);
   EXPECT_EQ(get("t").state, ChainState::kFailed);
   EXPECT_EQ(seen, (std::vector{true, true}));
   EXPECT_EQ(fetched, 1);
-  EXPECT_TRUE(std::filesystem::is_empty(work));
+  EXPECT_EQ(runs(), 0);
+}
+
+TEST_F(ChainFilesTest, AnotherEngineLeavesItsFolderAlone) {
+  submit_with_file({{.plugin = "later"}});
+  advance(5s);
+  ASSERT_EQ(runs(), 1);
+  {
+    MemoryStore other_store(*wall);
+    ChainEngine other(other_store, world->executor, plugins, {.work_folder = work, .lease_clock = &world->clock});
+    ASSERT_TRUE(other.start().await().ok());
+    EXPECT_EQ(runs(), 1) << "it is locked";
+  }
+  advance(6s);
+  EXPECT_EQ(get("t").state, ChainState::kCompleted);
+}
+
+TEST_F(ChainFilesTest, AShortageOfThisNodeUsesUpNoRetry) {
+  short_of_means = 8;
+  submit_with_file({{.plugin = "look", .retry = RetryPolicy{.max_retries = 0}}});
+  advance(10s);
+  EXPECT_EQ(get("t").state, ChainState::kCompleted);
+  EXPECT_EQ(fetched, 9);
 }
 
 TEST_F(ChainFilesTest, ItIsKeptForTheNextAttempt) {
   submit_with_file({{.plugin = "later"}});
   advance(5s);
-  EXPECT_FALSE(std::filesystem::is_empty(work));
+  EXPECT_EQ(runs(), 1);
   advance(6s);
   EXPECT_EQ(get("t").state, ChainState::kCompleted);
   EXPECT_EQ(fetched, 1);
-  EXPECT_TRUE(std::filesystem::is_empty(work));
+  EXPECT_EQ(runs(), 0);
 }
 
 TEST_F(ChainFilesTest, AFetchThatMayPassIsTriedAgainAnotherIsNot) {
@@ -385,6 +419,46 @@ TEST_F(ChainFilesTest, AFetchThatMayPassIsTriedAgainAnotherIsNot) {
   advance(1s);
   EXPECT_EQ(get("bad").state, ChainState::kFailed);
   EXPECT_NE(get("bad").error.find("no such scheme"), std::string::npos);
+}
+
+TEST_F(ChainEngineTest, AnInterruptionUsesUpNoRetry) {
+  int tries = 0;
+  add("interrupted", [&](StepContext&) {
+    if (++tries <= 6) return PluginResult::interrupted("no more processes", 2s);
+    return tries == 7 ? PluginResult::retry("once") : PluginResult::success();
+  });
+  start();
+  submit(chain("t", {{.plugin = "interrupted", .retry = RetryPolicy{.max_retries = 1, .backoff = 1s}}}));
+  advance(1s);
+  EXPECT_EQ(get("t").state, ChainState::kReady);
+  EXPECT_EQ(get("t").failures, 0U);
+  EXPECT_EQ(get("t").error, "no more processes");
+  advance(20s);
+  EXPECT_EQ(get("t").state, ChainState::kCompleted);
+  EXPECT_EQ(tries, 8);
+}
+
+TEST_F(ChainEngineTest, NoLeaseIsLostWhileTheFolderIsLocked) {
+  start();
+  submit(chain("t", {{.plugin = "sleep", .parameters = R"({"ms": 60000})"}}));
+  advance(1s);
+  wall->set_skew(1h);  // (On this store all times follow the wall clock.)
+  advance(20s);
+  EXPECT_TRUE(engine->stats().has_lease);
+  EXPECT_EQ(engine->stats().lost_leases, 0U);
+  wall->set_skew(-1h);
+  advance(40s);
+  EXPECT_EQ(get("t").state, ChainState::kCompleted);
+  EXPECT_EQ(get("t").epoch, 1U);
+  EXPECT_EQ(ran.size(), 1U) << "a healthy step is not repeated";
+}
+
+TEST_F(ChainEngineTest, TheGateTellsWhoHasTheNode) {
+  start();
+  submit(chain("t", {{.plugin = "sleep", .parameters = R"({"ms": 5000})"}}));
+  advance(1s);
+  EXPECT_EQ(engine->gate().inside, std::vector<std::string>{"t"});
+  EXPECT_EQ(engine->gate().alone, "");
 }
 
 TEST_F(ChainEngineTest, OutputsHaveALimit) {

@@ -13,7 +13,16 @@ TaskHandle<void> ChainCore<Faults>::start() {
     COHORT_ASSERT(life_ == Life::kNew, "an engine is started once");
     life_ = Life::kJoining;
   }
-  if (!options_.work_folder.empty()) LocalFile::remove_stale(options_.work_folder);
+  if (!options_.work_folder.empty()) {
+    Result<WorkFolder> folder = WorkFolder::make(options_.work_folder);
+    if (!folder) {
+      Promise<void> refused("start", {}, executor_.clock());
+      TaskHandle<void> handle = refused.handle();
+      refused.settle(folder.error());
+      return handle;
+    }
+    work_folder_ = *std::move(folder);
+  }
   alarms_ = std::make_shared<Alarms>(executor_, [self = this->weak_from_this()](const std::string& group) {
     if (const Self alive = self.lock()) alive->feeder_.wake(group);
   });
@@ -45,6 +54,7 @@ TaskHandle<void> ChainCore<Faults>::start() {
         self->tick();
         if (self->intake_) self->intake_->start();
       }
+      if (joined) COHORT_LOG(kInfo, "chain", "the engine has started", {"node", self->boot()});
       done(std::move(joined));
     });
   });
@@ -55,7 +65,7 @@ template <class Faults>
 void ChainCore<Faults>::join(Completion<void> done) {
   const std::string boot = options_.node + "/" + make_id().substr(0, 16);
   const Time sent = lease_clock_.now();
-  store_.join({.node = options_.node, .boot = boot, .formerly = this->boot()}, options_.lease,
+  store_.join({.node = options_.node, .boot = boot, .formerly = this->boot()}, lease(),
               [self = hold(), boot, sent, done = std::move(done)](Result<void> joined) mutable {
                 if (!joined) return done(std::move(joined));
                 {
@@ -124,17 +134,19 @@ void ChainCore<Faults>::tick() {
     // Once nothing runs any more, it must not begin anything that its end would have to wait for.
     if (life_ == Life::kClosed || (life_ == Life::kDraining && tickets_ == 0)) return;
     const Duration since = lease_clock_.now() - renewed_;
-    loses = has_lease_ && since >= options_.lease - options_.lease / 5;
+    loses = !options_.folder_is_ours && has_lease_ && since >= options_.lease - options_.lease / 5;
     renews = !renewing_ && (!has_lease_ || since >= options_.renew_every) && !loses;
-    takes_over = has_lease_ && now() - took_over_ >= options_.renew_every;
+    takes_over = !options_.folder_is_ours && has_lease_ && now() - took_over_ >= options_.renew_every;
     if (takes_over) took_over_ = now();
     looks = has_lease_ && now() - looked_ >= options_.look_every;
     if (looks) looked_ = now();
-    cleans = options_.retention > Duration::zero() && now() - cleaned_ >= std::chrono::minutes(1);
+    cleans = options_.retention > Duration::zero() && !is_cleaning_ && now() - cleaned_ >= std::chrono::minutes(1);
     if (cleans) cleaned_ = now();
+    is_cleaning_ = is_cleaning_ || cleans;
     for (const auto& [id, run] : runs_) runs.push_back(run);
   }
   if (loses) lose_lease("it could not be renewed in time");
+  if (clock_has_jumped()) looks = true;
   if (renews) renew();
   for (const RunRef& run : runs) {
     send_report(*run);
@@ -175,7 +187,7 @@ void ChainCore<Faults>::renew() {
     return;
   }
   const Time sent = lease_clock_.now();
-  store_.renew(boot, options_.lease, [self = hold(), sent, boot](Result<void> renewed) {
+  store_.renew(boot, lease(), [self = hold(), sent, boot](Result<void> renewed) {
     bool is_lost = false;
     {
       MutexLock lock(self->mutex_);
@@ -186,6 +198,23 @@ void ChainCore<Faults>::renew() {
     }
     if (is_lost) self->lose_lease("the store says so");
   });
+}
+
+// Start times follow the wall clock: what has come due by a jump must be looked for.
+template <class Faults>
+bool ChainCore<Faults>::clock_has_jumped() {
+  constexpr Duration kJump = std::chrono::seconds(1);
+  const Duration offset = system_wall_clock().now().time_since_epoch() - boottime_clock().now().time_since_epoch();
+  Duration jump{};
+  {
+    MutexLock lock(mutex_);
+    jump = offset - clock_offset_.value_or(offset);
+    clock_offset_ = offset;
+  }
+  if (jump < kJump && jump > -kJump) return false;
+  COHORT_LOG(kWarning, "chain", "the time of day has jumped; delays and deadlines given as a length do not",
+             {"seconds", std::chrono::duration_cast<std::chrono::seconds>(jump).count()});
+  return true;
 }
 
 // Others may have what this node had claimed: it stops, and comes back under another boot.
@@ -200,7 +229,8 @@ void ChainCore<Faults>::lose_lease(const char* why) {
     for (const auto& [id, run] : runs_) runs.push_back(run);
     kept = std::exchange(kept_, {});
   }
-  COHORT_LOG(kWarning, "chain", "node '" + options_.node + "' has lost its lease: " + why);
+  COHORT_LOG(kWarning, "chain", "the node has lost its lease; its running steps are stopped", {"node", boot()},
+             {"error", why});
   for (const RunRef& run : runs) run->request_stop();
 }
 
@@ -271,9 +301,18 @@ void ChainCore<Faults>::apply(const Command& command) {
 
 template <class Faults>
 void ChainCore<Faults>::forget_old_tasks() {
-  constexpr std::uint32_t kAtOnce = 200;
+  constexpr std::uint32_t kAtOnce = 50;
+  static constexpr Duration kPause = std::chrono::milliseconds(20);
   store_.remove_ended(options_.retention, kAtOnce, [self = hold()](Result<std::uint64_t> removed) {
-    if (removed && *removed == kAtOnce && self->is_running()) self->forget_old_tasks();
+    if (!removed || *removed != kAtOnce || !self->is_running()) return self->end_cleaning();
+    // In small steps with pauses: other calls to the store are not to wait.
+    const Time next = self->now() + kPause;
+    self->executor_.call_at(next, [core = self->weak_from_this(), next] {
+      const Self alive = core.lock();
+      if (!alive) return;
+      if (alive->now() < next || !alive->is_running()) return alive->end_cleaning();
+      alive->forget_old_tasks();
+    });
   });
 }
 
@@ -300,9 +339,14 @@ template <class Faults>
 TaskHandle<void> ChainCore<Faults>::drain(Duration grace) {
   Promise<void> promise(executor_, "drain");
   TaskHandle<void> handle = promise.handle();
+  if (is_running()) {
+    COHORT_LOG(kInfo, "chain", "draining: nothing new is started", {"node", boot()}, {"running", stats().running},
+               {"grace", format_duration(grace)});
+  }
   {
     MutexLock lock(mutex_);
     if (life_ != Life::kClosed) life_ = Life::kDraining;
+    gives_up_at_ = saturating_add(saturating_add(now(), grace), kLastWrites);
     drained_.push_back(std::move(promise));
   }
   if (intake_) intake_->stop();
@@ -343,6 +387,7 @@ void ChainCore<Faults>::finish_draining() {
     return;
   }
   store_.leave(boot, [drained = std::move(drained)](Result<void>) mutable {
+    COHORT_LOG(kInfo, "chain", "drained: nothing runs any more");
     for (Promise<void>& each : drained) each.settle({});
   });
 }
@@ -462,10 +507,21 @@ TaskHandle<ChainTask> ChainCore<Faults>::replay(ReplayRequest request) {
 }
 
 template <class Faults>
+TaskHandle<ChainTask> ChainCore<Faults>::ready(std::string task_id) {
+  return as_handle<ChainTask>("ready", [&](Completion<ChainTask> done) {
+    store_.ready(std::move(task_id), [self = hold(), done = std::move(done)](Result<ChainTask> task) mutable {
+      if (task && self->is_running()) self->feeder_.wake(task->request.group);
+      done(std::move(task));
+    });
+  });
+}
+
+template <class Faults>
 TaskHandle<void> ChainCore<Faults>::set_paused(std::string group, bool paused) {
   return as_handle<void>("pause", [&](Completion<void> done) {
     store_.pause_group(group, paused, [self = hold(), group, paused, done = std::move(done)](Result<void> set) mutable {
       if (!set) return done(std::move(set));
+      COHORT_LOG(kInfo, "chain", paused ? "the group is paused" : "the group goes on", {"group", group});
       const Command command{.kind = paused ? "pause_group" : "resume_group", .target = group};
       self->apply(command);
       self->store_.command(command, [done = std::move(done)](Result<std::uint64_t> put) mutable {
@@ -487,6 +543,8 @@ TaskHandle<void> ChainCore<Faults>::resize(std::string group, GroupLimits limits
     const Command command{.kind = "resize_group", .target = group, .arguments = whole.dump()};
     store_.command(command, [self = hold(), command, done = std::move(done)](Result<std::uint64_t> put) mutable {
       if (!put) return done(put.error());
+      COHORT_LOG(kInfo, "chain", "the limits of the group were changed", {"group", command.target},
+                 {"limits", command.arguments});
       self->apply(command);
       done({});
     });
@@ -519,6 +577,20 @@ ChainStats ChainCore<Faults>::stats() const {
   stats.running = static_cast<std::uint32_t>(runs_.size());
   stats.kept = static_cast<std::uint32_t>(kept_.size());
   return stats;
+}
+
+template <class Faults>
+GateStatus ChainCore<Faults>::gate_status() const {
+  GateStatus status{.alone = gate_.alone(), .suspects = gate_.suspects()};
+  std::vector<RunRef> runs;
+  {
+    MutexLock lock(mutex_);
+    for (const auto& [id, run] : runs_) runs.push_back(run);
+  }
+  for (const RunRef& run : runs) {
+    if (run->is_in_gate()) status.inside.push_back(run->claim.task_id);
+  }
+  return status;
 }
 
 }  // namespace cohort

@@ -25,16 +25,16 @@ TaskHandle<void> ChainCore<Faults>::put_ticket(const std::string& group) {
 
 template <class Faults>
 Task<> ChainCore<Faults>::ticket([[maybe_unused]] Self self, std::string group, std::stop_token stop) {
-  struct Out {
+  struct TicketScope {
     ChainCore& core;
     const std::string& group;
-    Out(ChainCore& of, const std::string& in) : core(of), group(in) {
+    TicketScope(ChainCore& of, const std::string& in) : core(of), group(in) {
       MutexLock lock(core.mutex_);
       ++core.tickets_;
     }
-    Out(const Out&) = delete;
-    Out& operator=(const Out&) = delete;
-    ~Out() {
+    TicketScope(const TicketScope&) = delete;
+    TicketScope& operator=(const TicketScope&) = delete;
+    ~TicketScope() {
       core.feeder_.ended(group);
       {
         MutexLock lock(core.mutex_);
@@ -43,11 +43,13 @@ Task<> ChainCore<Faults>::ticket([[maybe_unused]] Self self, std::string group, 
       core.finish_draining();
     }
   };
-  const Out out(*this, group);
+  const TicketScope scope(*this, group);
   const std::uint64_t wakes = feeder_.started(group);
   ClaimRequest request;
   request.id = make_id();
   request.group = group;
+  request.own_process_plugins = own_process_plugins_;
+  request.poison_after = options_.poison_after;
   {
     MutexLock lock(mutex_);
     request.boot = boot_;
@@ -127,6 +129,8 @@ Task<> ChainCore<Faults>::run(RunRef run) {
       goes_on = co_await after_success(run, std::move(result));
     } else if (run->stop_requested() || !is_running()) {
       goes_on = co_await give_back(run);  // It was asked to stop, so it is not to blame for how it did.
+    } else if (result.kind() == PluginResult::Kind::kInterrupted) {
+      goes_on = co_await after_interruption(run, std::move(result));
     } else if (result.kind() == PluginResult::Kind::kRetry) {
       goes_on = co_await after_retry(run, std::move(result));
     } else {
@@ -145,7 +149,11 @@ Task<bool> ChainCore<Faults>::begin_attempt(RunRef run) {
     co_return goes_on;
   }
   if (!run->is_in_gate()) {
-    TaskHandle<void> place = gate_.enter(run->is_suspect);
+    if (run->is_suspect) {
+      COHORT_LOG(kWarning, "chain", "the step ran when two nodes died; it now runs alone", {"task", run->task.id()},
+                 {"group", run->task.request.group}, {"step", run->task.step});
+    }
+    TaskHandle<void> place = gate_.enter(run->is_suspect, run->task.id());
     if (place.valid()) co_await place;
     run->enter_gate(run->is_suspect);
     if (run->stop_requested() || !is_running()) {
@@ -176,6 +184,8 @@ Task<PluginResult> ChainCore<Faults>::attempt(RunRef run) {
     static_cast<void>(co_await write(run, std::move(early)));
   }
 
+  COHORT_LOG(kDebug, "chain", "the step starts", {"task", task.id()}, {"group", task.request.group},
+             {"step", task.step}, {"attempt", task.attempt}, {"node", task.owner}, {"plugin", callback.plugin});
   const Time began = now();
   const Time until = saturating_add(began, std::min(left, callback.timeout.value_or(options_.callback_timeout)));
   std::optional<PluginResult> result;
@@ -186,14 +196,17 @@ Task<PluginResult> ChainCore<Faults>::attempt(RunRef run) {
   try {
     if (!task.request.file.empty()) {
       const Result<void> fetched =
-          run->file.fetch(options_.fetch, options_.work_folder, task.id(), task.request.file, stop);
+          run->file.fetch(options_.fetch, work_folder_.path(), task.id(), task.request.file, stop);
       if (!fetched) {
         const std::string reason = "its file could not be fetched: " + fetched.error().message;
-        result = fetched.error().retryable() ? PluginResult::retry(reason) : PluginResult::failure(reason);
+        const bool lacks_means = fetched.error().code == ErrorCode::kRejected;
+        result = lacks_means                   ? PluginResult::interrupted(reason)
+                 : fetched.error().retryable() ? PluginResult::retry(reason)
+                                               : PluginResult::failure(reason);
       }
     }
     if (!result) {
-      const auto step = std::make_shared<StepContext>(task, run->file.path(), stop);
+      const auto step = std::make_shared<StepContext>(task, run->file.path(), stop, work_folder_.path());
       run->set_step(step);
       PluginResult given = co_await plugin->run_async(*step);
       result.emplace(std::move(given));
@@ -219,6 +232,11 @@ Task<bool> ChainCore<Faults>::after_success(RunRef run, PluginResult result) {
   if (!context) {
     const bool goes_on = co_await fail(run, context.error().message);
     co_return goes_on;
+  }
+  if (result.kind() == PluginResult::Kind::kSkip) {
+    COHORT_LOG(kDebug, "chain", "the step is skipped", {"task", task.id()}, {"group", task.request.group},
+               {"step", task.step}, {"attempt", task.attempt}, {"node", task.owner},
+               {"reason", without_secrets(result.reason())});
   }
   const bool is_last = task.step + 1 == task.request.callbacks.size();
   const bool stops = run->stop_requested() || !is_running();
@@ -250,6 +268,23 @@ Task<bool> ChainCore<Faults>::after_success(RunRef run, PluginResult result) {
   co_return goes_on;
 }
 
+// The step is not to blame: its task waits a moment, and no retry is used up.
+template <class Faults>
+Task<bool> ChainCore<Faults>::after_interruption(RunRef run, PluginResult result) {
+  const Duration delay = std::max(result.after().value_or(std::chrono::seconds(1)), kFirstWait);
+  COHORT_LOG(kWarning, "chain", "the step was interrupted and waits", {"task", run->task.id()},
+             {"group", run->task.request.group}, {"step", run->task.step}, {"attempt", run->task.attempt},
+             {"node", run->claim.boot}, {"error", without_secrets(result.reason())});
+  RunnerWrite what = AttemptEnded{.error = result.reason(),
+                                  .ran = std::exchange(run->last_ran, {}),
+                                  .failed = false,
+                                  .give_back = true,
+                                  .delay = delay};
+  const Result<Written> written = co_await write(run, std::move(what));
+  if (written) alarms_->set(run->task.request.group, saturating_add(now(), delay));
+  co_return false;
+}
+
 template <class Faults>
 Task<bool> ChainCore<Faults>::after_retry(RunRef run, PluginResult result) {
   ChainTask& task = run->task;
@@ -271,6 +306,9 @@ Task<bool> ChainCore<Faults>::after_retry(RunRef run, PluginResult result) {
   leave_gate(*run);
   if (!written || is_final(written->state)) co_return false;
   count(&ChainStats::retried);
+  COHORT_LOG(kDebug, "chain", "the step is tried again", {"task", task.id()}, {"group", task.request.group},
+             {"step", task.step}, {"attempt", task.attempt}, {"node", task.owner}, {"in", format_duration(*delay)},
+             {"error", without_secrets(result.reason())});
   task.ran += std::exchange(run->last_ran, {});
   ++task.failures;
   task.attempt_open = false;
@@ -289,11 +327,9 @@ Task<bool> ChainCore<Faults>::after_retry(RunRef run, PluginResult result) {
 /// When the next attempt may begin; nothing: that was the last.
 template <class Faults>
 std::optional<Duration> ChainCore<Faults>::delay_of_retry(const Run& run, std::optional<Duration> after) {
-  const RetryPolicy policy = policy_of(run.task);
-  if (run.task.failures >= policy.max_retries) return std::nullopt;
-  if (after) return std::max(*after, Duration::zero());
   MutexLock lock(mutex_);
-  return backoff_of(policy, run.task.failures + 1, random_);
+  const std::optional<Duration> wait = policy_of(run.task).wait_after(run.task.failures + 1, random_);
+  return wait && after ? std::max(*after, Duration::zero()) : wait;
 }
 
 template <class Faults>
@@ -333,16 +369,29 @@ Task<Result<Written>> ChainCore<Faults>::write(RunRef run, RunnerWrite what) {
 
 template <class Faults>
 Result<std::string> ChainCore<Faults>::merged_context(const ChainTask& task, const PluginResult& result) const {
-  if (!result.outputs().is_object() || result.outputs().empty()) {
-    if (result.outputs().is_null() || result.outputs().is_object()) return task.context;
+  if (!result.outputs().is_object() && !result.outputs().is_null()) {
     return Error{ErrorCode::kInvalid, "callback '" + task.callback()->plugin + "' put out something that is no object"};
   }
+  if (result.outputs().contains("artifacts")) {
+    return Error{ErrorCode::kInvalid, "callback '" + task.callback()->plugin +
+                                          "' put out 'artifacts', a name that is for files that outlive a step"};
+  }
+  if (result.outputs().empty() && result.artifacts().empty()) return task.context;
   if (is_too_deep(result.outputs())) {
     return Error{ErrorCode::kInvalid, "callback '" + task.callback()->plugin + "' put out JSON of more than 64 levels"};
   }
   nlohmann::json context = nlohmann::json::parse(task.context, nullptr, false);
   if (!context.is_object()) context = nlohmann::json::object();
-  context.update(result.outputs());
+  nlohmann::json artifacts = context.value("artifacts", nlohmann::json::array());
+  if (!result.outputs().is_null()) context.update(result.outputs());
+  if (!result.artifacts().empty()) {
+    if (!artifacts.is_array()) artifacts = nlohmann::json::array();
+    for (const Artifact& each : result.artifacts()) {
+      artifacts.push_back(
+          {{"step", task.step}, {"name", each.name}, {"path", each.path.string()}, {"bytes", each.bytes}});
+    }
+    context["artifacts"] = std::move(artifacts);
+  }
   std::string text = context.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   if (text.size() <= NewTask::kMaxContextBytes) return text;
   return Error{ErrorCode::kInvalid, "with what callback '" + task.callback()->plugin + "' put out the context has " +
@@ -384,11 +433,9 @@ void ChainCore<Faults>::fail_overrunning(const RunRef& run) {
   }
   leave_gate(*run);  // Nobody else waits for it.
   count(&ChainStats::failed);
-  COHORT_LOG(kError, "chain",
-             "callback '" + plugin + "' of task '" + run->task.id() +
-                 "' has not ended long after its "
-                 "time-out; it is paused for group '" +
-                 run->task.request.group + "' until it does");
+  COHORT_LOG(kError, "chain", "the step has not ended long after its time-out; its plugin is paused for the group",
+             {"task", run->task.id()}, {"group", run->task.request.group}, {"step", run->task.step},
+             {"attempt", run->task.attempt}, {"node", run->claim.boot}, {"plugin", plugin});
   RunnerWrite what =
       ChainFailed{.reason = "callback '" + plugin + "' did not end, long after its time-out", .overran = true};
   write_until_known(run, ++run->writes, std::move(what), kFirstWait, [](const Result<Written>&) {});

@@ -25,12 +25,29 @@ class LocalFile {
   /// Empty: not fetched.
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 
-  /// Removes what runs of earlier boots have left behind.
-  static void remove_stale(const std::filesystem::path& work_folder);
-
  private:
   std::filesystem::path folder_;
   std::filesystem::path path_;
+};
+
+/// A folder for the runs of one engine, under a work folder that several engines may share. It is locked while the
+/// engine lives, and removed with the object.
+///
+/// Thread-safety: thread-compatible.
+class WorkFolder {
+ public:
+  WorkFolder() = default;
+  /// Makes one, and removes those of engines that are gone. kUnavailable: the file system says no.
+  static Result<WorkFolder> make(const std::filesystem::path& work_folder);
+  WorkFolder(WorkFolder&& other) noexcept;
+  WorkFolder& operator=(WorkFolder&& other) noexcept;
+  ~WorkFolder();
+
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+  int lock_ = -1;
 };
 
 }  // namespace cohort

@@ -1,9 +1,11 @@
 #include "cohort/chain/plugin.h"
 
 #include <algorithm>
+#include <cmath>
 #include <system_error>
 #include <utility>
 
+#include "chain/json_depth.h"
 #include "cohort/base/assert.h"
 
 namespace cohort {
@@ -12,6 +14,7 @@ namespace {
 
 // A row that was written by somebody else may hold anything; a step that cannot use it will say so.
 nlohmann::json parsed(const std::string& text) {
+  if (is_too_much_json(text)) return nlohmann::json::object();
   nlohmann::json value = nlohmann::json::parse(text, nullptr, false);
   return value.is_discarded() ? nlohmann::json::object() : value;
 }
@@ -39,6 +42,9 @@ PluginResult result_of_exception(std::exception_ptr exception) {
   try {
     std::rethrow_exception(std::move(exception));
   } catch (const std::system_error& error) {
+    if (error.code().category() == std::generic_category() || error.code().category() == std::system_category()) {
+      if (is_shortage(error.code().value())) return PluginResult::interrupted(error.what());
+    }
     return may_pass(error.code()) ? PluginResult::retry(error.what()) : PluginResult::failure(error.what());
   } catch (const std::exception& error) {
     return PluginResult::failure(error.what());
@@ -47,7 +53,8 @@ PluginResult result_of_exception(std::exception_ptr exception) {
   }
 }
 
-StepContext::StepContext(const ChainTask& task, std::filesystem::path local_file, std::stop_token stop)
+StepContext::StepContext(const ChainTask& task, std::filesystem::path local_file, std::stop_token stop,
+                         std::filesystem::path work_folder)
     : task_id_(task.id()),
       group_(task.request.group),
       session_(task.request.session),
@@ -60,12 +67,13 @@ StepContext::StepContext(const ChainTask& task, std::filesystem::path local_file
       payload_(parsed(task.request.payload)),
       context_(parsed(task.context)),
       local_file_(std::move(local_file)),
+      work_folder_(std::move(work_folder)),
       idempotency_token_(task.id() + "/" + std::to_string(task.step)),
       stop_(std::move(stop)) {}
 
 void StepContext::report_progress(double fraction, std::string_view note) {
   MutexLock lock(mutex_);
-  report_.progress = std::clamp(fraction, 0.0, 1.0);
+  report_.progress = std::isfinite(fraction) ? std::clamp(fraction, 0.0, 1.0) : 0;
   report_.note = note.substr(0, kMaxLogLineBytes);
   has_report_ = true;
 }

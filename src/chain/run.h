@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -104,13 +103,5 @@ struct Run {
     return step ? step->take_report() : std::nullopt;
   }
 };
-
-/// How long to wait before attempt number `failures` + 1.
-[[nodiscard]] inline Duration backoff_of(const RetryPolicy& policy, std::uint32_t failures, Random& random) {
-  const double grown = static_cast<double>(policy.backoff.count()) *
-                       std::pow(std::max(1.0, policy.multiplier), static_cast<double>(failures > 0 ? failures - 1 : 0));
-  const double capped = std::min(grown, static_cast<double>(policy.max_backoff.count()));
-  return Duration(static_cast<std::int64_t>(capped * (1 - std::clamp(policy.jitter, 0.0, 1.0) * random.unit())));
-}
 
 }  // namespace cohort

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "chain/json_depth.h"
+#include "chain/strict_json.h"
 #include "cohort/base/text_time.h"
 
 namespace cohort {
@@ -77,8 +78,9 @@ class Reader {
     to = from.get<bool>();
   }
   void convert(const char* key, const json& from, std::uint32_t& to) {
-    if (!from.is_number_unsigned() || from.get<std::uint64_t>() > 1'000'000) return fail(key, "a whole number from 0");
-    to = from.get<std::uint32_t>();
+    const auto number = whole_number(from);
+    if (!number || *number > 1'000'000) return fail(key, "a whole number from 0 to 1000000");
+    to = static_cast<std::uint32_t>(*number);
   }
   void convert(const char* key, const json& from, double& to) {
     if (!from.is_number()) return fail(key, "a number");
@@ -122,6 +124,7 @@ class Reader {
 std::string dump(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
 
 json parsed(const std::string& text) {
+  if (is_too_much_json(text)) return {};
   json value = json::parse(text, nullptr, false);
   return value.is_discarded() ? json() : value;
 }
@@ -176,6 +179,8 @@ Result<NewTask> task_from_json(const json& from) {
   reader.read("session", task.session);
   reader.read("file", task.file);
   reader.read("deadline", task.deadline);
+  reader.read("deadline_at", task.deadline_at);
+  if (task.deadline_at && from.contains("deadline")) reader.fail("deadline_at", "given without 'deadline'");
   reader.read("priority", task.priority);
   reader.read("tags", task.tags);
   reader.read("start_at", task.start_at);
@@ -190,8 +195,8 @@ Result<NewTask> task_from_json(const json& from) {
       task.callbacks.push_back(*std::move(callback));
     }
   }
-  if (auto error = reader.end({"id", "group", "session", "file", "payload", "callbacks", "deadline", "priority", "tags",
-                               "start_at", "idempotency_key", "pending"})) {
+  if (auto error = reader.end({"id", "group", "session", "file", "payload", "callbacks", "deadline", "deadline_at",
+                               "priority", "tags", "start_at", "idempotency_key", "pending"})) {
     return *error;
   }
   if (auto good = check(task); !good) return good.error();
@@ -221,6 +226,7 @@ json to_json(const NewTask& task) {
               {"tags", task.tags}};
   if (!task.session.empty()) out["session"] = task.session;
   if (!task.file.empty()) out["file"] = task.file;
+  if (task.deadline_at) out["deadline_at"] = format_time(*task.deadline_at);
   if (task.start_at) out["start_at"] = format_time(*task.start_at);
   if (!task.idempotency_key.empty()) out["idempotency_key"] = task.idempotency_key;
   if (task.pending) out["pending"] = true;
@@ -248,6 +254,22 @@ json to_json(const ChainTask& task) {
   if (!task.owner.empty()) out["owner"] = task.owner;
   if (!task.message_id.empty()) out["message_id"] = task.message_id;
   if (task.cancel_requested) out["cancel_requested"] = true;
+  if (const auto at = out["context"].find("artifacts"); out["context"].is_object() && at != out["context"].end()) {
+    out["artifacts"] = *at;
+  }
+  return out;
+}
+
+json to_json(const AttemptRecord& attempt) {
+  json out = {{"step", attempt.step},
+              {"attempt", attempt.attempt},
+              {"plugin", attempt.plugin},
+              {"node", attempt.node},
+              {"began_at", format_time(attempt.began_at)},
+              {"ended_at", format_time(attempt.ended_at)},
+              {"outcome", attempt.outcome}};
+  if (!attempt.error.empty()) out["error"] = attempt.error;
+  if (!attempt.log.empty()) out["log"] = attempt.log;
   return out;
 }
 
@@ -291,7 +313,9 @@ TakenIn taken_in(const InMessage& message) {
     return refuse("the message has " + std::to_string(message.value.size()) + " bytes; at most " +
                   std::to_string(kMaxMessageBytes) + " are allowed");
   }
-  const json value = json::parse(message.value, nullptr, false);
+  const Result<json> parsed_value = parse_strict_json(message.value);
+  if (!parsed_value) return refuse("the message cannot be read: " + parsed_value.error().message);
+  const json& value = *parsed_value;
   if (!value.is_object()) return refuse("the message is not a JSON object");
   Reader reader(value, "");
   std::string unused;
@@ -304,7 +328,7 @@ TakenIn taken_in(const InMessage& message) {
   if (auto error = reader.end({"message_id", "task_id", "task", "deadline", "published_at", "source_node"})) {
     return refuse(error->message);
   }
-  if (in.message_id.empty() || in.message_id.size() > NewTask::kMaxIdBytes) {
+  if (in.message_id.empty() || in.message_id.size() > NewTask::kMaxIdLength) {
     in.message_id = place;
     return refuse("'message_id' must have 1 to 128 bytes");
   }

@@ -42,6 +42,7 @@ void print_node(const CommandContext& context, const json& node) {
   const json& store = member(node, "store");
   line("Node", context.style().paint(Colour::kBold, shown(node, "node")));
   line("State", context.style().paint(colour_of(state), state) + ", up " + uptime_text(node));
+  line("Problem", shown(node, "problem"));
   line("Version", shown(node, "version"));
   line("Boot", shown(node, "boot"));
   line("Address", shown(node, "address"));
@@ -50,6 +51,7 @@ void print_node(const CommandContext& context, const json& node) {
   line("Chains", counts_text(member(node, "chains")));
   line("Tasks", counts_text(member(node, "tasks")));
   line("Dead letters", shown(node, "dead_letters"));
+  line("Damaged", whole(node, "damaged_rows") == 0 ? "" : shown(node, "damaged_rows") + " rows cannot be read");
 }
 
 }  // namespace

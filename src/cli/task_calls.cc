@@ -34,10 +34,27 @@ void add_show(CLI::App& app, const SharedContext& context) {
     if (!task) return task.error();
     if (shared.json) {
       shared.print_json(*task);
-    } else {
-      shared.terminal.out << task_text(*task, shared.terminal.wall_clock->now(), shared.line_width(), shared.style());
+      return kExitDone;
     }
+    const Result<json> attempts = client.get(path_of(*id) + "/attempts");
+    const WallTime now = shared.terminal.wall_clock->now();
+    shared.terminal.out << task_text(*task, attempts ? list(*attempts, "attempts") : json::array(), now,
+                                     shared.line_width(), shared.style());
     return kExitDone;
+  });
+}
+
+void add_ready(CLI::App& app, const SharedContext& context) {
+  const auto options = std::make_shared<CallOptions>();
+  CLI::App* command =
+      add_command(app, "ready", "Let tasks run that were submitted as pending", "cohort ready 01JD6Q2V");
+  command->group("Tasks");
+  add_ids(command, *options);
+  run_when_chosen(command, context, [options](const CommandContext& shared, ApiClient& client) -> Result<int> {
+    const auto call = [&](const std::string& id) { return client.post(path_of(id) + "/ready", json::object()); };
+    return call_for_each(shared, options->ids, call, [&](const std::string& id, const json& task) {
+      shared.terminal.out << safe_text(id) << "  " << shown(task, "state") << "\n";
+    });
   });
 }
 
@@ -106,6 +123,7 @@ void add_explain(CLI::App& app, const SharedContext& context) {
 
 void add_task_calls(CLI::App& app, const SharedContext& context) {
   add_show(app, context);
+  add_ready(app, context);
   add_cancel(app, context);
   add_retry(app, context);
   add_explain(app, context);

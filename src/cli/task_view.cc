@@ -6,6 +6,7 @@
 
 #include "cli/fields.h"
 #include "cli/progress.h"
+#include "cohort/base/text_time.h"
 
 namespace cohort {
 
@@ -125,7 +126,41 @@ std::string outputs_text(const json& task) {
   return indented(json_text(context, true));
 }
 
-std::string task_text(const json& task, WallTime now, int width, const Style& style) {
+// One line for each attempt, across crashes and nodes:
+//   2026-11-16T05:00:00Z  1 thumbnail #2  retried after 3s on a/01  exit code 75
+std::string timeline_text(const json& attempts, const Style& style) {
+  std::string out;
+  for (const json& each : attempts) {
+    const std::string outcome = shown(each, "outcome");
+    const auto began = parse_time(raw_text(each, "began_at"));
+    const auto ended = parse_time(raw_text(each, "ended_at"));
+    std::string took;
+    if (began && ended) {
+      took = " after " + format_duration(std::chrono::floor<std::chrono::milliseconds>(Duration(*ended - *began)));
+    }
+    const bool is_good = outcome == "succeeded" || outcome == "skipped" || outcome == "running";
+    out += "  " + shown(each, "began_at") + "  " + std::to_string(whole(each, "step") + 1) + " " +
+           shown(each, "plugin") + " #" + shown(each, "attempt") + "  " +
+           style.paint(is_good ? Colour::kGreen : Colour::kRed, outcome) + took + " on " + shown(each, "node");
+    const std::string error = shown(each, "error");
+    out += (error.empty() ? "" : "  " + error) + "\n";
+    for (const json& line : list(each, "log")) {
+      if (line.is_string())
+        out += "      " + style.paint(Colour::kDim, safe_text(line.get_ref<const std::string&>())) + "\n";
+    }
+  }
+  return out;
+}
+
+std::string artifacts_text(const json& task) {
+  std::string out;
+  for (const json& each : list(task, "artifacts")) {
+    out += "  " + shown(each, "path") + "  (" + shown(each, "bytes") + " bytes)\n";
+  }
+  return out;
+}
+
+std::string task_text(const json& task, const json& attempts, WallTime now, int width, const Style& style) {
   std::string steps;
   for (const std::string& line : progress_lines(task, width, style)) steps += line + "\n";
   const std::string error = raw_text(task, "error");
@@ -134,7 +169,9 @@ std::string task_text(const json& task, WallTime now, int width, const Style& st
   return header_text(task, now, style) + section("Steps", steps, style) +
          section("Error", indented(safe_text(error, Lines::kKeep)), style) +
          section("Payload", has_payload ? indented(json_text(payload, true)) : "", style) +
-         section("Outputs", outputs_text(task), style) + section("Log", log_text(task, 0), style);
+         section("Attempts", timeline_text(attempts, style), style) +
+         section("Artifacts", artifacts_text(task), style) + section("Outputs", outputs_text(task), style) +
+         section("Log", log_text(task, 0), style);
 }
 
 }  // namespace cohort

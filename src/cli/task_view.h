@@ -27,6 +27,7 @@ inline constexpr std::size_t kLogTail = 10;
 /// What the steps have put out, indented; empty if there is nothing.
 [[nodiscard]] std::string outputs_text(const nlohmann::json& task);
 /// All of a task, for people.
-[[nodiscard]] std::string task_text(const nlohmann::json& task, WallTime now, int width, const Style& style);
+[[nodiscard]] std::string task_text(const nlohmann::json& task, const nlohmann::json& attempts, WallTime now, int width,
+                                    const Style& style);
 
 }  // namespace cohort

@@ -31,6 +31,7 @@ std::vector<NodeReport> reports_of(const RunState& run) {
     report.name = plan.nodes[i].spec->name;
     report.group = plan.nodes[i].spec->group;
     report.outcome = slot.outcome;
+    report.is_fallback = slot.is_fallback;
     if (slot.error) report.error = *slot.error;
     report.attempts = slot.attempt_count.load(std::memory_order_relaxed);
     const Time::rep ready = slot.ready_at.load(std::memory_order_relaxed);

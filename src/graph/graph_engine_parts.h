@@ -5,20 +5,19 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <deque>
 #include <memory>
-#include <span>
 #include <utility>
 #include <vector>
 
 #include "cohort/base/random.h"
 #include "cohort/task/internal/executor_access.h"
+#include "cohort/task/internal/here_turns.h"
 #include "cohort/task/internal/task_record.h"
 #include "graph/graph_sizes.h"
-#include "graph/node_pace.h"
+#include "graph/node_paces.h"
 #include "graph/node_record.h"
 #include "graph/node_tally.h"
-#include "graph/quick_nodes.h"
+#include "graph/ready_nodes.h"
 
 namespace cohort::internal {
 
@@ -27,27 +26,18 @@ struct NoGraphFaults {
   static constexpr bool kStartTwice = false;              ///< The last but one input starts a node too.
   static constexpr bool kRequireOptional = false;         ///< An optional input that has no value fails the node.
   static constexpr bool kKeepPermitAfterTimeout = false;  ///< A node that is out of time keeps its permit.
-  static constexpr bool kForgetRest = false;              ///< What is taken back of a series starts only at its end.
 };
 
 template <class Faults = NoGraphFaults>
 class BasicGraphEngine final : public GraphEngine {
-  using Nodes = QuickNodes<BasicGraphEngine>;
-
  public:
   BasicGraphEngine(std::shared_ptr<const GraphPlan> plan, Executor& executor, GraphOptions options)
       : plan_(std::move(plan)),
         executor_(executor),
         options_(std::move(options)),
         tally_(*plan_),
-        paces_(plan_->nodes.size()),
-        all_nodes_(labels_of(plan_->order)),
-        sizes_(*plan_, executor_, options_) {
-    for (std::uint32_t i = 0; i < plan_->nodes.size(); ++i) {
-      indices_.push_back(i);
-      single_nodes_.emplace_back(labels_of(std::span(&i, 1)));
-    }
-  }
+        paces_(*plan_),
+        sizes_(*plan_, executor_, options_) {}
 
   [[nodiscard]] const GraphPlan& plan() const override { return *plan_; }
   [[nodiscard]] Executor& executor() const override { return executor_; }
@@ -57,13 +47,9 @@ class BasicGraphEngine final : public GraphEngine {
     run.begun_at = executor_.clock().now();
     run.deadline = std::min(saturating_add(run.begun_at, options_.timeout), run_options.deadline.value_or(Time::max()));
     run.awaited = current_task() != nullptr;
-    Starter starter(run);
-    starter.runs_quick = options_.run_quick_nodes_here && !run.awaited && run.deadline > run.begun_at;
-    const bool here = starter.runs_quick && all_quick_.load(std::memory_order_relaxed) && run_all_here(run);
-    if (!here) {
-      for (const std::uint32_t index : plan_->order) {
-        if (plan_->nodes[index].spec->inputs.empty()) starter.ready.push_back(index);
-      }
+    Starter starter(run, run.begun_at);
+    for (const std::uint32_t index : plan_->order) {
+      if (plan_->nodes[index].spec->inputs.empty()) starter.ready.push(index);
     }
     start_ready(starter);
   }
@@ -71,6 +57,7 @@ class BasicGraphEngine final : public GraphEngine {
   void cancel(RunState& run) override {
     if (run.is_done()) return;
     const Ref<RunState> alive(run);
+    run.cancelled.store(true, std::memory_order_seq_cst);
     Starter starter(run);
     Walk walk;
     for (const std::uint32_t index : plan_->order) cancel_node(run, index, walk);
@@ -89,93 +76,23 @@ class BasicGraphEngine final : public GraphEngine {
   }
 
   void on_attempt_end(RunState& run, NodeRecord& record) override {
-    Starter starter(run);  // (The record keeps the run.)
-    if (run.slot(record.index()).state.load(std::memory_order_acquire) == State::kStarted) {
-      Duration queued = record.ended_at - record.submitted_at;
-      std::optional<Duration> ran;
-      if (record.has_begun()) {
-        queued = record.started_at - record.submitted_at;
-        ran = record.ended_at - record.started_at;
-        add_busy(run.slot(record.index()), *ran);
-      }
-      learn(record.index(), queued, ran, record.status());
-      Walk walk;
-      conclude(run, record.index(), {record, record.status(), record.ended_at}, walk);
-      finish_walk(run, walk);
-    }
-    start_ready(starter);
-  }
-
-  // For QuickNodes.
-
-  /// True when the node is to run now.
-  bool begin_here(Nodes& nodes) {
-    RunState& run = nodes.run_state();
-    NodeSlot& slot = run.slot(nodes.index());
-    if (nodes.is_alone()) {
-      // Who cancelled it before its record was there could not ask it to stop.
-      if (slot.unwanted.load(std::memory_order_seq_cst)) return false;
-    } else {
-      // One that another thread is still to end: he starts it.
-      if (slot.waits.load(std::memory_order_acquire) != 0 || !take(run, nodes.index())) return false;
-      if (plan_->nodes[nodes.index()].spec->when) {
-        Walk walk(&nodes);
-        const bool goes = is_wanted(run, nodes.index(), walk);
+    Starter starter(run, record.ended_at);  // (The record keeps the run.)
+    const std::uint32_t index = record.index();
+    if (run.slot(index).state.load(std::memory_order_acquire) == State::kStarted) {
+      const TaskStatus status = record.status();
+      const bool has_begun = record.has_begun();
+      paces_.learn_wait(index, (has_begun ? record.started_at : record.ended_at) - record.submitted_at);
+      if (has_begun) add_busy(run.slot(index), record.ended_at - record.started_at);
+      if (status == TaskStatus::kSuccess && is_in_time(run, record)) {
+        paces_.learn_success(index, record.ended_at - record.submitted_at);
+        end_well(run, index, record.ended_at);
+      } else {
+        Walk walk;
+        conclude(run, index, {record, status, record.ended_at}, walk);
         finish_walk(run, walk);
-        if (!goes) return false;
       }
     }
-    slot.started_at.store(nodes.started_at.time_since_epoch().count(), std::memory_order_relaxed);
-    slot.attempt_count.store(1, std::memory_order_relaxed);
-    return true;
-  }
-
-  /// The node has run.
-  void end_here(Nodes& nodes, Time now) {
-    RunState& run = nodes.run_state();
-    NodeSlot& slot = run.slot(nodes.index());
-    const Duration ran = now - nodes.started_at;
-    const TaskStatus status = nodes.claimed_status();
-    const Time ready(Duration(slot.ready_at.load(std::memory_order_relaxed)));
-    learn(nodes.index(), nodes.started_at - ready, ran, status);
-    if (slot.state.load(std::memory_order_acquire) != State::kStarted) return;
-    add_busy(slot, ran);
-    if (status == TaskStatus::kSuccess && now <= slot.attempts.deadline() && !nodes.is_alone()) {
-      return end_well(run, nodes.index(), now, &nodes);
-    }
-    Starter starter(run);
-    Walk walk(&nodes);
-    conclude(run, nodes.index(), {nodes, status, now}, walk);
-    finish_walk(run, walk);
     start_ready(starter);
-  }
-
-  /// Those that have not begun here are started elsewhere.
-  void start_rest(Nodes& nodes) {
-    if (nodes.is_alone() || Faults::kForgetRest) return;  // One alone: its own thread comes to that at once.
-    const CurrentTaskScope scope(&nodes, true);
-    start_ready_of(nodes);
-  }
-
-  /// None is left to run here.
-  void start_rest_at_end(Nodes& nodes) {
-    if (nodes.ended == nodes.order().size()) return;
-    if (!nodes.is_alone()) {
-      start_ready_of(nodes);
-    } else if (nodes.begun() == 0) {
-      start_attempt(nodes.run_state(), nodes.index(), Coming::kBack);
-    }
-  }
-
-  /// Ends are counted only now, so that who waits for the run finds all permits back.
-  void end_all_here(Nodes& nodes) {
-    RunState& run = nodes.run_state();
-    if (nodes.ended == 0 || run.pending.fetch_sub(nodes.ended, std::memory_order_acq_rel) != nodes.ended) return;
-    std::uint32_t last = nodes.last_ended;
-    for (std::uint32_t i = 0; i < plan_->nodes.size(); ++i) {
-      if (run.slot(i).ended_at > run.slot(last).ended_at) last = i;
-    }
-    finish(run, last, run.slot(last).ended_at);
   }
 
   [[nodiscard]] GraphStats stats() const override {
@@ -204,10 +121,6 @@ class BasicGraphEngine final : public GraphEngine {
     Error error;
   };
   struct Walk {
-    Walk() = default;
-    explicit Walk(Nodes* nodes) : here(nodes) {}
-
-    Nodes* here = nullptr;  // In a body's stead on the thread of these.
     std::vector<PendingEnd> ends;
   };
   struct AttemptEnd {
@@ -215,17 +128,14 @@ class BasicGraphEngine final : public GraphEngine {
     TaskStatus status;
     Time at;
   };
-  enum class Coming {
-    kNew,
-    kAgain,  // Another attempt.
-    kBack,   // It had been let in as one of a series.
-  };
+  enum class Coming { kNew, kAgain };  // Another attempt.
 
   // Nodes that may start, collected while others end on this thread. The outermost one of a run starts them, so that a
-  // long chain of quick nodes is a loop and not a recursion.
+  // long chain of lightweight nodes is a loop and not a recursion.
   struct Starter {
-    explicit Starter(RunState& of, bool at_once = false)
-        : run(of), outer(current), outermost(at_once || outer == nullptr || &outer->run != &of) {
+    /// `time` is now, if it has just been read.
+    explicit Starter(RunState& of, Time time = Time::min())
+        : run(of), outer(current), outermost(outer == nullptr || &outer->run != &of), now(time) {
       if (outermost) current = this;
     }
     ~Starter() {
@@ -237,34 +147,31 @@ class BasicGraphEngine final : public GraphEngine {
     RunState& run;
     Starter* outer;
     bool outermost;
-    bool runs_quick = false;  ///< On the thread of who asked for the run, which is in no task: quick nodes run here.
-    std::vector<std::uint32_t> ready;
+    Time now;
+    ReadyNodes ready;
     static inline thread_local Starter* current = nullptr;
   };
-
-  std::vector<const TaskLabel*> labels_of(std::span<const std::uint32_t> indices) const {
-    std::vector<const TaskLabel*> labels;
-    for (const std::uint32_t index : indices) labels.push_back(plan_->nodes[index].label.get());
-    return labels;
-  }
 
   // ---- starting
 
   void start_ready(Starter& starter) {
     if (!starter.outermost) return;
+    HereTurns here(executor_);
     while (!starter.ready.empty()) {
-      // Those for workers first: nobody waits for what is run here.
-      const auto next =
-          std::ranges::find_if(starter.ready, [&](std::uint32_t each) { return !runs_here(starter, each); });
-      const auto taken = next != starter.ready.end() ? next : starter.ready.end() - 1;
-      const std::uint32_t index = *taken;
-      starter.ready.erase(taken);
+      // Those for workers first: they need not wait for what runs here.
+      const std::uint32_t index =
+          starter.ready.take([&](std::uint32_t each) { return !plan_->nodes[each].spec->lightweight; });
       Walk walk;
       const bool goes = take(starter.run, index) && is_wanted(starter.run, index, walk);
       finish_walk(starter.run, walk);
-      if (goes && !(runs_here(starter, index) && run_alone_here(starter.run, index))) {
-        start_attempt(starter.run, index, starter.run.let_in ? Coming::kBack : Coming::kNew);
+      if (plan_->nodes[index].spec->when) {  // Which may have taken its time.
+        starter.now = Time::min();
+        here.forget_time();
       }
+      if (!goes || (plan_->nodes[index].spec->lightweight && run_inline(starter, index, here))) continue;
+      here.end();  // It may have to wait for room in a queue.
+      start_attempt(starter.run, index, Coming::kNew);
+      starter.now = Time::min();
     }
   }
 
@@ -286,7 +193,7 @@ class BasicGraphEngine final : public GraphEngine {
       return Faults::kStartTwice && open == State::kStarted;
     }
     slot.ready_at.store(ready.time_since_epoch().count(), std::memory_order_relaxed);
-    slot.attempts = Attempts(spec.step, ready, run.deadline);
+    slot.attempts = Attempts(spec.step, ready, deadline_of(run, index, ready));
     return true;
   }
 
@@ -304,44 +211,29 @@ class BasicGraphEngine final : public GraphEngine {
     return false;
   }
 
-  [[nodiscard]] bool runs_here(const Starter& starter, std::uint32_t index) const {
-    return starter.runs_quick && paces_[index].is_quick() && !plan_->nodes[index].is_coroutine;
+  // A default is of use only while those who need it have time left: for them up to half of what is left is kept.
+  [[nodiscard]] Time deadline_of(const RunState& run, std::uint32_t index, Time ready) const {
+    const NodeSpec& spec = *plan_->nodes[index].spec;
+    if (!spec.fallback || spec.has_timeout || plan_->nodes[index].children.empty()) return run.deadline;
+    const Duration half = std::max(run.deadline - ready, Duration::zero()) / 2;
+    return run.deadline - std::min(half, paces_.rest_after(index).value_or(half));
   }
 
-  // Where every group could start a task at once.
-  bool run_all_here(RunState& run) {
-    const auto nodes = Ref<Nodes>::adopt(new Nodes(*this, run, all_nodes_, plan_->order));
-    run.let_in = true;
-    if (ExecutorAccess::run_series(executor_, *nodes, run.begun_at)) return true;
-    run.let_in = false;
-    return false;
-  }
-  bool run_alone_here(RunState& run, std::uint32_t index) {
-    const auto nodes = Ref<Nodes>::adopt(new Nodes(*this, run, single_nodes_[index], std::span(&indices_[index], 1)));
-    put_record(run, index, *nodes);
-    const bool has_run = ExecutorAccess::run_series(executor_, *nodes, executor_.clock().now());
-    if (run.slot(index).unwanted.load(std::memory_order_seq_cst)) drop_record(run, index, nodes.get());
-    return has_run;
-  }
-
-  // What could start, and has not, of a series that is over here.
-  void start_ready_of(Nodes& nodes) {
-    RunState& run = nodes.run_state();
-    Starter starter(run, true);
-    for (const std::uint32_t index : nodes.order()) {
-      const NodeSlot& slot = run.slot(index);
-      if (slot.waits.load(std::memory_order_acquire) == 0 &&
-          slot.state.load(std::memory_order_acquire) == State::kOpen) {
-        starter.ready.push_back(index);
-      }
-    }
-    start_ready(starter);
+  // With a permit of its group, if one is free; else it goes the way of all others.
+  bool run_inline(Starter& starter, std::uint32_t index, HereTurns& here) {
+    RunState& run = starter.run;
+    const Time last = std::max(starter.now, here.last_end());
+    const Time now = last != Time::min() ? last : executor_.clock().now();
+    if (now >= run.slot(index).attempts.deadline()) return false;
+    // Nobody can cancel it: it is quick, and has no record in its slot.
+    TaskRef record = TaskRef::adopt(new NodeRecord(run, index, NodeRecord::Kind::kInline));
+    return here.run(record, now);
   }
 
   void start_attempt(RunState& run, std::uint32_t index, Coming coming) {
     NodeSlot& slot = run.slot(index);
     const Duration left = slot.attempts.deadline() - executor_.clock().now();
-    const Duration wait = coming == Coming::kBack ? Duration(0) : expected_wait(index, left);
+    const Duration wait = expected_wait(index, left);
     if (left > Duration::zero() && wait > left) {
       const auto in_ms = [](Duration duration) {
         return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(duration).count());
@@ -352,8 +244,8 @@ class BasicGraphEngine final : public GraphEngine {
       return;
     }
     if (Faults::kKeepPermitAfterTimeout) end_late(run, index);
-    const auto record = Ref<NodeRecord>::adopt(new NodeRecord(run, index, !Faults::kKeepPermitAfterTimeout));
-    record->readmitted = coming == Coming::kBack;
+    const auto kind = Faults::kKeepPermitAfterTimeout ? NodeRecord::Kind::kUntimed : NodeRecord::Kind::kTimed;
+    const auto record = Ref<NodeRecord>::adopt(new NodeRecord(run, index, kind));
     put_record(run, index, *record);
     if (coming == Coming::kAgain) {  // As if by itself: so it is never made to wait for room in a queue.
       const CurrentTaskScope scope(record.get(), true);
@@ -370,7 +262,7 @@ class BasicGraphEngine final : public GraphEngine {
 
   // A node type in which nodes have waited of late is asked how long one would have to now.
   Duration expected_wait(std::uint32_t index, Duration left) const {
-    if (paces_[index].queued() * 10 < left) return Duration(0);
+    if (paces_.queued(index) * 10 < left) return Duration(0);
     return executor_.estimated_wait(plan_->nodes[index].spec->group);
   }
 
@@ -406,9 +298,6 @@ class BasicGraphEngine final : public GraphEngine {
   void conclude(RunState& run, std::uint32_t index, const AttemptEnd& attempt, Walk& walk) {
     NodeSlot& slot = run.slot(index);
     if (attempt.status == TaskStatus::kSuccess) {
-      if (attempt.record.timed || attempt.at <= slot.attempts.deadline()) {  // (The executor has seen to a timed one.)
-        return end_well(run, index, attempt.at, walk.here);
-      }
       forget_value(run, index);
       Error late{ErrorCode::kTimedOut, "node '" + plan_->nodes[index].spec->name + "' took longer than it may"};
       return end(run, index, State::kStarted, Outcome::kTimedOut, std::move(late), attempt.at, walk);
@@ -434,6 +323,11 @@ class BasicGraphEngine final : public GraphEngine {
       }
     }
     end(run, index, State::kStarted, outcome, std::move(error), attempt.at, walk);
+  }
+
+  // (The executor has seen to a timed one.)
+  static bool is_in_time(const RunState& run, const NodeRecord& record) {
+    return record.timed || record.ended_at <= run.slot(record.index()).attempts.deadline();
   }
 
   // (Attempts follow one another: nobody else writes.)
@@ -480,7 +374,7 @@ class BasicGraphEngine final : public GraphEngine {
   // Whoever calls them keeps the run: a record, a walk, or who starts it.
 
   // With its own value.
-  void end_well(RunState& run, std::uint32_t index, Time now, Nodes* here) {
+  void end_well(RunState& run, std::uint32_t index, Time now) {
     NodeSlot& slot = run.slot(index);
     State seen = State::kStarted;
     if (!slot.state.compare_exchange_strong(seen, State::kEnding, std::memory_order_acq_rel)) return;
@@ -488,8 +382,8 @@ class BasicGraphEngine final : public GraphEngine {
     slot.has_value = true;
     slot.ended_at = now;
     slot.state.store(State::kEnded, std::memory_order_release);
-    for (const GraphPlan::Node::Child& child : plan_->nodes[index].children) count_down(run, index, child.node, here);
-    count_end(run, index, now, here);
+    for (const GraphPlan::Node::Child& child : plan_->nodes[index].children) count_down(run, index, child.node);
+    count_end(run, index, now);
   }
 
   // Without, unless it has a fallback.
@@ -498,17 +392,22 @@ class BasicGraphEngine final : public GraphEngine {
     NodeSlot& slot = run.slot(index);
     State seen = from;
     if (!slot.state.compare_exchange_strong(seen, State::kEnding, std::memory_order_acq_rel)) return;
+    const bool cancelled = run.cancelled.load(std::memory_order_seq_cst);
+    if (cancelled && from == State::kOpen) {
+      outcome = Outcome::kCancelled;
+      error = {ErrorCode::kCancelled, "its run was cancelled"};
+    }
     slot.outcome = outcome;
     slot.has_value = false;
     slot.ended_at = now;
     slot.error = std::make_unique<Error>(std::move(error));
-    fall_back(run, node, slot);
+    if (!cancelled) fall_back(run, node, slot);
     const bool has_value = slot.has_value;
     slot.state.store(State::kEnded, std::memory_order_release);
 
     for (const GraphPlan::Node::Child& child : node.children) {
       if (!has_value && (!child.optional || Faults::kRequireOptional)) fail_child(slot, node, child.node, walk);
-      count_down(run, index, child.node, walk.here);
+      count_down(run, index, child.node);
     }
     if (from == State::kOpen) {
       for (const NodeSpec::Input& input : node.spec->inputs) {
@@ -516,16 +415,11 @@ class BasicGraphEngine final : public GraphEngine {
           cancel_node(run, input.node, walk);
       }
     }
-    count_end(run, index, now, walk.here);
+    count_end(run, index, now);
   }
 
-  void count_end(RunState& run, std::uint32_t index, Time now, Nodes* here) {
-    if (here != nullptr) {
-      ++here->ended;
-      here->last_ended = index;
-    } else if (run.pending.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-      finish(run, index, now);
-    }
+  void count_end(RunState& run, std::uint32_t index, Time now) {
+    if (run.pending.fetch_sub(1, std::memory_order_acq_rel) == 1) finish(run, index, now);
   }
 
   void fall_back(RunState& run, const GraphPlan::Node& node, NodeSlot& slot) {
@@ -538,8 +432,12 @@ class BasicGraphEngine final : public GraphEngine {
       return;
     }
     slot.made.store(true, std::memory_order_relaxed);
-    slot.has_value = true;
-    if (slot.outcome != Outcome::kSkipped) slot.outcome = Outcome::kFallback;
+    slot.has_value = slot.is_fallback = true;
+    if (slot.outcome == Outcome::kSkipped) {
+      slot.error->message += "; its default stands in";
+    } else {
+      slot.outcome = Outcome::kFallback;
+    }
   }
 
   void fail_child(const NodeSlot& slot, const GraphPlan::Node& node, std::uint32_t child, Walk& walk) {
@@ -557,8 +455,8 @@ class BasicGraphEngine final : public GraphEngine {
          {ErrorCode::kUnavailable, slot.error->message.empty() ? why : why + ": " + slot.error->message}});
   }
 
-  // One input less to wait for. Of a series of several, what can start comes later in it, or is collected at its end.
-  void count_down(RunState& run, std::uint32_t index, std::uint32_t child, const Nodes* here) {
+  // One input less to wait for.
+  void count_down(RunState& run, std::uint32_t index, std::uint32_t child) {
     NodeSlot& slot = run.slot(child);
     std::uint32_t before = slot.waits.load(std::memory_order_acquire);
     if (before == 1) {
@@ -568,9 +466,9 @@ class BasicGraphEngine final : public GraphEngine {
     }
     if (before == 1) slot.last_input.store(index, std::memory_order_relaxed);
     const bool starts = before == 1 || (Faults::kStartTwice && before == 2);
-    if (!starts || (here != nullptr && !here->is_alone())) return;
+    if (!starts) return;
     if (slot.state.load(std::memory_order_acquire) == State::kOpen || Faults::kStartTwice) {
-      Starter::current->ready.push_back(child);
+      Starter::current->ready.push(child);
     }
   }
 
@@ -593,12 +491,7 @@ class BasicGraphEngine final : public GraphEngine {
       MutexLock lock(run.mutex);
       if (TaskRecord* there = slot.record.load(std::memory_order_seq_cst)) record = TaskRef(*there);
     }
-    if (!record) return;
-    if (record->series) {
-      record->request_stop();
-    } else {
-      ExecutorAccess::cancel(*record);
-    }
+    if (record) ExecutorAccess::cancel(*record);
   }
 
   void finish(RunState& run, std::uint32_t last, Time now) {
@@ -617,29 +510,11 @@ class BasicGraphEngine final : public GraphEngine {
     if (tell) tell();
   }
 
-  // ---- learning
-
-  static constexpr std::size_t kMostTogether = 64;
-
-  void learn(std::uint32_t index, Duration queued, std::optional<Duration> ran, TaskStatus status) {
-    if (!paces_[index].learn(queued, ran, status)) return;
-    const std::size_t count = plan_->nodes.size();
-    bool all = count > 1 && count <= kMostTogether && plan_->groups.size() == count;
-    for (std::uint32_t i = 0; all && i < plan_->nodes.size(); ++i) {
-      all = paces_[i].is_quick() && !plan_->nodes[i].is_coroutine;
-    }
-    if (all != all_quick_.load(std::memory_order_relaxed)) all_quick_.store(all, std::memory_order_relaxed);
-  }
-
   const std::shared_ptr<const GraphPlan> plan_;
   Executor& executor_;
   const GraphOptions options_;
   GraphTally tally_;
-  std::vector<NodePace> paces_;
-  std::atomic<bool> all_quick_{false};
-  SeriesPlan all_nodes_;                 // In the plan's order,
-  std::deque<SeriesPlan> single_nodes_;  // and each alone.
-  std::vector<std::uint32_t> indices_;   // 0, 1, 2, ...
+  NodePaces paces_;
   GraphSizes sizes_;
   std::atomic<std::uint64_t> seeds_{1};
 };

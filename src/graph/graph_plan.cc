@@ -130,7 +130,7 @@ void gather_groups(GraphPlan& plan) {
     node.group = place->second;
     node.label = std::make_shared<TaskLabel>(GroupAddress(node.spec->group), std::string_view());
     node.is_coroutine = node.spec->body->is_coroutine();
-    node.takes_context = node.spec->body->takes_context();
+    node.takes_context = node.spec->body->takes_context() || node.spec->pool != nullptr;
     GraphPlan::Group& group = plan.groups[node.group];
     if (node.spec->concurrency) group.concurrency = std::max(group.concurrency.value_or(0), *node.spec->concurrency);
     if (node.spec->demand) group.demand += node.spec->demand->concurrency();
@@ -151,6 +151,12 @@ Result<std::shared_ptr<const GraphPlan>> GraphPlan::make(Specs specs, const Grap
   }
   if (auto checked = check_names(specs); !checked) return checked.error();
   if (auto checked = check_definitions(specs); !checked) return checked.error();
+  for (const auto& spec : specs) {
+    if (!spec->lightweight || (!spec->body->is_coroutine() && !spec->pool)) continue;
+    return invalid(
+        "node '" + spec->name + "' is lightweight, and " +
+        (spec->pool ? "calls a pool, which may take its time" : "a coroutine, which runs where it is resumed"));
+  }
   auto order = ordered(specs);
   if (!order) return order.error();
   auto plan = std::make_shared<GraphPlan>();

@@ -8,45 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "cohort/task/sleep.h"
-#include "cohort/testing/world.h"
+#include "graph/graph_test_fixture.h"
 
 namespace cohort {
 namespace {
-
-using namespace std::chrono_literals;
-
-struct Page {
-  int id = 0;
-};
-
-class GraphTest : public ::testing::Test {
- protected:
-  // A node that takes so long and gives its number, or fails.
-  auto slow(const std::string& name, Duration latency, int value = 1) {
-    return builder.node(name, [latency, value]() -> Task<int> {
-      co_await sleep_for(latency);
-      co_return value;
-    });
-  }
-  auto broken(const std::string& name, ErrorCode code = ErrorCode::kInvalid) {
-    return builder.node(name, [code]() -> Result<int> { return Error{code, "it broke"}; });
-  }
-  Graph<Page>& build(GraphOptions options = {}) {
-    auto built = builder.build(world.executor, std::move(options));
-    EXPECT_TRUE(built.ok()) << (built.ok() ? "" : built.error().message);
-    graph = std::make_unique<Graph<Page>>(std::move(*built));
-    return *graph;
-  }
-  std::string refusal() {
-    auto built = builder.build(world.executor);
-    return built.ok() ? "" : built.error().message;
-  }
-
-  World world;
-  GraphBuilder<Page> builder;
-  std::unique_ptr<Graph<Page>> graph;
-};
 
 int sum(const int& a, const int& b) { return a + b; }
 
@@ -365,7 +330,7 @@ TEST_F(GraphTest, RetriesWaitWithoutAPermit) {
     if (context.attempt < 3) return Error{ErrorCode::kUnavailable, "not yet"};
     return 9;
   });
-  a.retries(5, {.base = 10ms, .max = 1s, .jitter = 0}).concurrency(1).output();
+  a.retry({.max_retries = 5, .backoff = 10ms, .max_backoff = 1s, .jitter = 0}).concurrency(1).output();
   build();
   const TaskHandle<GraphRun> handle = graph->start({});
   world.executor.advance(5ms);
@@ -381,8 +346,12 @@ TEST_F(GraphTest, RetriesWaitWithoutAPermit) {
 
 TEST_F(GraphTest, RetriesEndWhenTheyDoNotHelpOrTimeIsOver) {
   auto wrong = broken("wrong").retries(5).output();
-  auto tired = broken("tired", ErrorCode::kUnavailable).retries(2, {.base = 10ms, .jitter = 0}).output();
-  auto late = broken("late", ErrorCode::kUnavailable).retries(50, {.base = 60ms, .jitter = 0}).timeout(100ms).output();
+  auto tired =
+      broken("tired", ErrorCode::kUnavailable).retry({.max_retries = 2, .backoff = 10ms, .jitter = 0}).output();
+  auto late = broken("late", ErrorCode::kUnavailable)
+                  .retry({.max_retries = 50, .backoff = 60ms, .jitter = 0})
+                  .timeout(100ms)
+                  .output();
   const GraphRun run = build().run({});
   const auto reports = run.reports();
   EXPECT_EQ(reports[0].attempts, 1U);
@@ -512,32 +481,6 @@ TEST_F(GraphTest, AFallbackDoesNotQueue) {
   static_cast<void>(blocker.await());
 }
 
-TEST_F(GraphTest, APoolFailsOver) {
-  auto pool = std::move(*Router::make({{.name = "east"}, {.name = "west"}}, {.clock = &world.clock, .seed = 1}));
-  std::vector<std::string> asked;
-  auto plain = builder.node("plain", [&](NodeContext& context) -> std::variant<std::string, Failure> {
-    asked.emplace_back(context.provider->provider);
-    if (context.provider->provider == "east")
-      return Failure{FailureType::kConnect, {ErrorCode::kUnavailable, "refused"}};
-    return std::string(context.provider->provider);
-  });
-  plain.through(*pool).output();
-  auto coroutine = builder.node("coroutine", [&](NodeContext& context) -> Task<Result<std::string>> {
-    const std::string provider(context.provider->provider);
-    co_await sleep_for(1ms);
-    if (provider == "east") co_return Error{ErrorCode::kUnavailable, "refused"};
-    co_return provider;
-  });
-  coroutine.through(*pool).output();
-  build();
-  for (int i = 0; i < 10; ++i) {
-    const GraphRun run = graph->run({});
-    EXPECT_EQ(run[plain], "west");
-    EXPECT_EQ(run[coroutine], "west");
-  }
-  EXPECT_NE(std::ranges::find(asked, "east"), asked.end());
-}
-
 TEST_F(GraphTest, TheEndOfTheExecutorEndsItsRuns) {
   VirtualClock clock;
   TaskHandle<GraphRun> waits;
@@ -547,7 +490,7 @@ TEST_F(GraphTest, TheEndOfTheExecutorEndsItsRuns) {
                         [](const Page&) -> Result<int> {
                           return Error{ErrorCode::kUnavailable, "no"};
                         })
-               .retries(100, {.base = 500ms, .max = 500ms})
+               .retry({.max_retries = 100, .backoff = 500ms, .max_backoff = 500ms})
                .retry_if([](const Error&) { return true; })
                .timeout(1h)
                .output();
@@ -594,29 +537,13 @@ TEST_F(GraphTest, AValueThatCannotBeMovedIsAFailure) {
 }
 
 TEST_F(GraphTest, RetryIfIsAskedWithNoLockHeld) {
-  auto a = broken("a").retries(2, {.base = 1ms, .jitter = 0}).output();
+  auto a = broken("a").retry({.max_retries = 2, .backoff = 1ms, .jitter = 0}).output();
   a.retry_if([&](const Error&) {
     static_cast<void>(graph->size_changes());
     return true;
   });
   build();
   EXPECT_EQ(graph->run({}).reports()[0].attempts, 3U);
-}
-
-TEST_F(GraphTest, EachTryOfAPoolHasATimeOfItsOwn) {
-  auto pool = std::move(*Router::make({{.name = "a"}, {.name = "b"}},
-                                      {.timeout = 40ms, .total_budget = 3, .clock = &world.clock, .seed = 1}));
-  std::vector<Duration> left;
-  auto node = builder.node("node", [&](NodeContext& context) -> Task<Result<int>> {
-    left.push_back(context.deadline - world.clock.now());
-    co_await sleep_for(40ms);
-    co_return Error{ErrorCode::kTimedOut, "no answer"};
-  });
-  node.through(*pool).timeout(60ms).output();
-  const GraphRun run = build().run({});
-  EXPECT_EQ(left, (std::vector<Duration>{40ms, 20ms})) << "what the try has, and at most what the node has left";
-  EXPECT_EQ(run.outcome(node), Outcome::kTimedOut);
-  world.executor.run_until_idle();
 }
 
 TEST_F(GraphTest, AFallbackOfNothingIsCalledToo) {

@@ -1,15 +1,21 @@
 #include "graph/node_record.h"
 
+#include <utility>
+
 namespace cohort::internal {
 
-NodeRecord::NodeRecord(RunState& run, std::uint32_t index, bool is_timed)
-    : NodeTask(run, index, *run.plan().nodes[index].label) {
+NodeRecord::NodeRecord(RunState& run, std::uint32_t index, Kind kind)
+    : TaskRecord(*run.plan().nodes[index].label),
+      kept_(kind == Kind::kInline ? Ref<RunState>() : Ref<RunState>(run)),
+      run_(&run),
+      index_(index) {
+  ExecutorAccess::set_home(run.engine().executor(), *this);
   ask_for_end();
   if (node().takes_context) {
     stop_.emplace();
     context_.stop = stop_->get_token();
   }
-  if (is_timed) {
+  if (kind == Kind::kTimed) {
     extras().options.deadline = run_->slot(index).attempts.deadline();
     special = timed = true;
     awaited = run_->awaited;
@@ -26,10 +32,12 @@ bool NodeRecord::run() {
       claim_by_body(TaskStatus::kSuccess);
       return true;
     }
-    if (node().is_coroutine) set_context();
+    const Attempts& attempts = run_->slot(index_).attempts;
+    context_.deadline = attempts.deadline();
+    context_.attempt = attempts.number();
   }
   if (node().is_coroutine) return go_on();
-  run_body();
+  body().run(*run_, context_, *this);
   return true;
 }
 
@@ -57,6 +65,14 @@ bool NodeRecord::go_on() {
   return true;
 }
 
-void NodeRecord::on_end() { run_->engine().on_attempt_end(*run_, *this); }
+void NodeRecord::not_made(Error error) {
+  set_error(std::move(error));
+  reclaim_by_body(TaskStatus::kFailed);
+}
+
+void NodeRecord::fail(Error error) {
+  const bool cancelled = error.code == ErrorCode::kCancelled;
+  if (claim_by_body(cancelled ? TaskStatus::kCancelled : TaskStatus::kFailed)) set_error(std::move(error));
+}
 
 }  // namespace cohort::internal

@@ -8,7 +8,6 @@ namespace cohort {
 
 using internal::AwaitState;
 using internal::Scheduler;
-using internal::SeriesRecord;
 using internal::TaskRecord;
 using internal::ThreadDriver;
 
@@ -98,7 +97,10 @@ std::unique_ptr<Error> GroupExecutor::await(AwaitState& state, std::optional<Tim
   return driver_->await(state, until);
 }
 void GroupExecutor::block(AwaitState& state) { driver_->block(state); }
-bool GroupExecutor::run_series(SeriesRecord& series, Time now) { return driver_->run_series(series, now); }
+bool GroupExecutor::run_here(internal::TaskRef& record, Time now, internal::HereTurns& turns) {
+  return driver_->run_here(record, now, turns);
+}
+void GroupExecutor::end_here(internal::HereTurns& turns) { driver_->end_here(turns); }
 bool GroupExecutor::limit_current_task(std::optional<Time> end) {
   TaskRecord* const task = internal::current_task();
   COHORT_ASSERT(task != nullptr && task->home == &home(), "limit_current_task is for a task of this executor");

@@ -652,37 +652,5 @@ TEST(GroupExecutorTest, AWorkerThatRestsKeepsNothing) {
   while (!seen.expired()) std::this_thread::yield();
 }
 
-TEST(GroupExecutorTest, ASeriesIsOverBeforeItsPermitsAreBackAndToldAfterwards) {
-  class Series final : public internal::SeriesRecord {
-   public:
-    Series(internal::SeriesPlan& plan, GroupExecutor& executor) : SeriesRecord(plan), executor_(executor) {}
-    bool run() override {
-      claim_by_body(TaskStatus::kSuccess);
-      seen.push_back(group_key());
-      return true;
-    }
-    void end_one(Time) override {}
-    void before_end() override { seen.push_back("over " + std::to_string(executor_.group_stats("a")->running)); }
-    void end_all() override { seen.push_back("told " + std::to_string(executor_.group_stats("a")->running)); }
-    void on_cut() override {}
-    std::vector<std::string> seen;
-
-   private:
-    GroupExecutor& executor_;
-  };
-  GroupExecutor executor({.threads = 1});
-  const internal::TaskLabel a(std::string_view("a"), "");
-  const internal::TaskLabel b(std::string_view("b"), "");
-  internal::SeriesPlan plan({&a, &b});
-  for (;;) {  // Until both are known to be short.
-    for (const char* group : {"a", "b"}) static_cast<void>(executor.submit(group, "", [] {}).await());
-    const auto series = internal::Ref<Series>::adopt(new Series(plan, executor));
-    internal::ExecutorAccess::set_home(executor, *series);
-    if (!internal::ExecutorAccess::run_series(executor, *series, executor.clock().now())) continue;
-    EXPECT_EQ(series->seen, (std::vector<std::string>{"a", "b", "over 1", "told 0"}));
-    return;
-  }
-}
-
 }  // namespace
 }  // namespace cohort

@@ -62,7 +62,6 @@ void GroupTable::erase(Group& group) {
   while (entries_[hole].number != group.place) hole = (hole + 1) & mask_;
   entries_[hole] = {};
   free(group);
-  ++evictions_;
   // Whoever stands behind the hole and would be looked for in front of it, or in it, moves there.
   for (std::size_t place = (hole + 1) & mask_; entries_[place].number != kNone; place = (place + 1) & mask_) {
     const std::size_t home = entries_[place].hash & mask_;

@@ -40,9 +40,6 @@ class GroupTable {
   /// Destroys the group.
   void erase(Group& group);
   [[nodiscard]] std::size_t size() const { return size_; }
-  /// How many have been destroyed so far: who remembers groups looks them up again when that has changed.
-  [[nodiscard]] std::uint64_t evictions() const { return evictions_; }
-
   /// Hints that the group of that hash is about to be looked up.
   void prefetch(std::uint32_t hash) const { __builtin_prefetch(&entries_[hash & mask_]); }
   void prefetch_group(std::uint32_t hash) const {
@@ -89,7 +86,6 @@ class GroupTable {
   std::vector<Entry> entries_ = std::vector<Entry>(kSmallest);
   std::size_t mask_ = kSmallest - 1;
   std::size_t size_ = 0;
-  std::uint64_t evictions_ = 0;
   std::vector<Slab> slabs_;
   std::vector<std::uint32_t> not_full_;  // The numbers of slabs with a free place, or without memory.
 };

@@ -17,7 +17,6 @@
 #include "cohort/task/explanation.h"
 #include "cohort/task/group_stats.h"
 #include "cohort/task/internal/await_state.h"
-#include "cohort/task/internal/series_record.h"
 #include "cohort/task/internal/task_record.h"
 #include "group/await_cycle.h"
 #include "group/group.h"
@@ -39,7 +38,6 @@ struct Actions {
     let_go.swap(other.let_go);
     admit.swap(other.admit);
     calls.swap(other.calls);
-    cut.swap(other.cut);
     released.swap(other.released);
     forgotten.swap(other.forgotten);
     std::swap(wake, other.wake);
@@ -63,7 +61,6 @@ struct Actions {
   std::vector<TaskRef> let_go;          ///< Unblock their threads without permits: they have run out of time.
   std::vector<TaskRef> admit;           ///< Unblock their submitters: they have a place in the queue.
   std::vector<Function<void()>> calls;  ///< Alarms whose time has come.
-  std::vector<TaskRef> cut;             ///< Series: tell them that their rest has been taken back.
   int wake = 0;                         ///< So many idle workers are to call take().
 
   // References that the scheduler no longer needs, and since when.
@@ -79,7 +76,6 @@ struct Actions {
     std::ranges::move(other.settle, std::back_inserter(settle));
     std::ranges::move(other.stop, std::back_inserter(stop));
     std::ranges::move(other.calls, std::back_inserter(calls));
-    std::ranges::move(other.cut, std::back_inserter(cut));
     std::ranges::move(other.released, std::back_inserter(released));
     forgotten.insert(forgotten.end(), other.forgotten.begin(), other.forgotten.end());
     other.forgotten.clear();
@@ -87,8 +83,8 @@ struct Actions {
   }
 
   [[nodiscard]] bool empty() const {
-    return settle.empty() && stop.empty() && let_go.empty() && admit.empty() && calls.empty() && cut.empty() &&
-           wake == 0 && released.empty() && forgotten.empty();
+    return settle.empty() && stop.empty() && let_go.empty() && admit.empty() && calls.empty() && wake == 0 &&
+           released.empty() && forgotten.empty();
   }
 };
 
@@ -122,7 +118,7 @@ struct NoFaults {
 /// A record that is done may still look taken: see end_plain_segment.
 ///
 /// References. The scheduler holds one reference to a record from submit or follow until it forgets it, or rejects it;
-/// to a series' from when a task of it becomes one like any other.
+/// to one of take_here none.
 ///
 /// Parts: scheduler_submit.h (in and out of queues), scheduler_take.h (who is taken), scheduler_run.h (turns),
 /// scheduler_await.h (nested work),
@@ -154,9 +150,8 @@ class Scheduler {
   }
 
   // Coming in.
-  /// Who submits: nobody's task, a task of some other group, or one of the same group; or who had it in before, and so
-  /// is not kept out by what came meanwhile: a full queue, a drain, or that outsiders are not let in any more.
-  enum class Origin : std::uint8_t { kOutside, kOtherGroup, kSameGroup, kReadmitted };
+  /// Who submits: nobody's task, a task of some other group, or one of the same group.
+  enum class Origin : std::uint8_t { kOutside, kOtherGroup, kSameGroup };
   enum class FullQueue : std::uint8_t { kAsGroupSays, kBlock };
   void submit(TaskRecord& record, Origin origin, FullQueue full, Time now);
   struct Submitted {
@@ -179,8 +174,10 @@ class Scheduler {
   bool take(Turn& turn, std::span<const Submitted> arrivals, Time now);
   /// Takes just this one if it waits, is first in its group, and its permits are free.
   bool take_only(TaskRecord& record, Turn& turn, Time now);
-  /// Takes all tasks of a series if each could run now, and nothing else of its group waits. Otherwise it does nothing.
-  bool take_series(SeriesRecord& series, Turn& turn, Time now);
+  /// Takes a plain task that has not been handed in, if it could start now and nothing else of its group waits.
+  /// Otherwise it does nothing. The caller keeps the record until the turn is finished, and the body has ended. One
+  /// that is taken back before it began is not queued, but forgotten: the caller sees that it has not begun.
+  bool take_here(TaskRecord& record, Turn& turn, Time now);
   /// Every begun entry has ended.
   void finish(Turn& turn, Time now);
   /// There is one worker more that has nothing to do,
@@ -288,7 +285,6 @@ class Scheduler {
   bool discard_for(Group& group, TaskRecord& record);
   void reject(TaskRecord& record, Group* group, TaskStatus status, Error error);
   void enqueue(Group& group, TaskRecord& record);
-  void enqueue_first(Group& group, TaskRecord& record);
   void enqueue_again(Group& group, TaskRecord& record);
   static TaskList& queue_of(Group& group, const TaskRecord& record);
   void remove_waiting(TaskRecord& record);
@@ -319,7 +315,6 @@ class Scheduler {
   [[nodiscard]] Group* idle_group_for(const TaskRecord& record) const;
   void put_into(Turn& turn, Group& group, TaskRecord& record, double& budget_ns);
   void start_at_once(Turn& turn, Group& group, double to_level, double& budget_ns);
-  bool find_groups(SeriesPlan& plan) const;
   TaskRecord* choose(Group& group, bool has_permit, bool has_place) const;
   Turn::Segment& open_segment(Group& group, Turn& turn);
   void start(TaskRecord& record, Turn::Segment& segment, Turn& turn);
@@ -329,11 +324,11 @@ class Scheduler {
   void give_back_rest_of(const Group& group);
   bool take_out_of_turn(TaskRecord& record);
   void undo_start(TaskRecord& record, const Turn& turn);
+  void forget_here(TaskRecord& record);
   void wind_up(Turn& turn, TaskRecord* stays);
   void end_segment(Turn& turn, Turn::Segment& segment, double rate, TaskRecord* stays, Used& all);
   void end_finished(Turn& turn);
   void end_plain_segment(Turn& turn, Turn::Segment& segment, double rate, Used& all);
-  void end_plain_series(Turn& turn, Turn::Segment& segment, double rate, Used& all);
   void count_plain(Group& group, const Turn::Segment& segment, double rate, Used& all);
   static void count_start(Group& group) {
     ++group.counters.submitted;

@@ -110,11 +110,8 @@ void Scheduler<Faults>::end_work(Group& group, const std::string& reason, IsMean
     for (TaskRecord* record = list->front(); record != nullptr; record = TaskList::next(*record)) stop(*record);
   }
   for (Turn* turn = turns_.front(); turn != nullptr; turn = IntrusiveList<Turn>::next(*turn)) {
-    for (std::uint32_t i = turn->first_open(); i < turn->count; ++i) {
-      if (&turn->group_of(i) != &group) continue;
-      // All that is left in turns of the group has begun. The next one of a series is not to be stopped in its place.
-      if (turn->series != nullptr) give_back_rest(*turn);
-      if (i >= turn->first_open()) stop(*turn->tasks[i]);
+    for (std::uint32_t i = turn->ended_tasks; i < turn->count; ++i) {
+      if (&turn->group_of(i) == &group) stop(*turn->tasks[i]);  // All that is left in turns of the group has begun.
     }
   }
   refresh(group);
@@ -125,12 +122,6 @@ void Scheduler<Faults>::begin_drain(std::string_view key, Time now) {
   EventScope event(*this, now);
   Group& group = find_or_create(key, TaskLabel::hash(key));
   ++group.drains;
-  // Who drains waits for tasks, not for what comes after them in a series.
-  for (Turn* turn = turns_.front(); turn != nullptr; turn = IntrusiveList<Turn>::next(*turn)) {
-    for (std::uint32_t i = turn->first_open(); turn->series != nullptr && i < turn->count; ++i) {
-      if (&turn->group_of(i) == &group) give_back_rest(*turn);
-    }
-  }
   refresh(group);
 }
 
@@ -160,7 +151,7 @@ std::vector<TaskRef> Scheduler<Faults>::open_tasks(std::string_view key) const {
   }
   for (const TaskList& queue : group->queues) add_list(queue);
   for (Turn* turn = turns_.front(); turn != nullptr; turn = IntrusiveList<Turn>::next(*turn)) {
-    for (std::uint32_t i = turn->first_open(); i < turn->count; ++i) {
+    for (std::uint32_t i = turn->ended_tasks; i < turn->count; ++i) {
       if (&turn->group_of(i) == group) add(*turn->tasks[i]);
     }
   }

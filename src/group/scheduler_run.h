@@ -18,9 +18,9 @@ void Scheduler<Faults>::give_back(Turn& turn, Time now) {
 template <class Faults>
 void Scheduler<Faults>::give_back_rest(Turn& turn) {
   if (turn.goes_on) return;  // Its one task has begun long ago, even if its worker has not come to it yet.
+  if (turn.begun() == turn.count) return;
   const std::uint32_t kept = turn.take_back();
   if (turn.count == kept) return;
-  if (turn.series != nullptr) actions_.cut.emplace_back(*turn.series);
   while (turn.count > kept) {
     TaskRecord& record = *turn.tasks[--turn.count];
     Turn::Segment& segment = turn.segments[turn.segment_count - 1];
@@ -28,11 +28,10 @@ void Scheduler<Faults>::give_back_rest(Turn& turn) {
     segment.charged_ns -= segment.each_ns;
     charge(group, -segment.each_ns);
     --segment.count;
-    if (turn.series != nullptr) {  // It is as if it had never been there.
-      --group.present;
-      --present_;
+    undo_start(record, turn);
+    if (turn.here) {
+      forget_here(record);
     } else {
-      undo_start(record, turn);
       enqueue_again(group, record);
     }
     const bool emptied = segment.count == 0;
@@ -50,7 +49,7 @@ void Scheduler<Faults>::give_back_rest(Turn& turn) {
   }
   // The current task alone is left of its group: a place in layer 2 that others had needed is free.
   Turn::Segment& current = turn.segments[turn.segment_count - 1];
-  if (turn.series == nullptr && !turn.tasks[kept - 1]->own_account) release_place(*current.group, current.in_flight);
+  if (!turn.tasks[kept - 1]->own_account) release_place(*current.group, current.in_flight);
   refresh(*current.group);
 }
 
@@ -62,6 +61,17 @@ void Scheduler<Faults>::undo_start(TaskRecord& record, const Turn& turn) {
   if (!turn.measured) group.counters.queue_time -= turn.taken_at - record.submitted_at;
   if (group.pace) group.pace->bucket.put_back(now_);
   record.own_account = false;
+}
+
+// It is as if it had never been there: the thread that brought it sees that it has not begun.
+template <class Faults>
+void Scheduler<Faults>::forget_here(TaskRecord& record) {
+  --record.group->counters.submitted;
+  --record.group->present;
+  --present_;
+  record.group = nullptr;
+  record.phase = Phase::kNew;
+  record.kept = false;
 }
 
 // For a task that was taken: true when it had not begun, and waits again.
@@ -103,14 +113,10 @@ void Scheduler<Faults>::wind_up(Turn& turn, TaskRecord* stays) {
   const double rate = turn_rate(turn);
   if (std::exchange(turn.out, false)) turns_.erase(turn);  // First, so that nobody charges it any more.
   Used all;
-  if (turn.series == nullptr) actions_.forgotten.reserve(actions_.forgotten.size() + turn.count);
+  if (!turn.here) actions_.forgotten.reserve(actions_.forgotten.size() + turn.count);
   for (std::uint32_t s = turn.ended_segments; s < turn.segment_count; ++s) {
     if (s + 4 < turn.segment_count) turn.segments[s + 4].group->prefetch();
-    if (turn.series != nullptr && stays == nullptr && turn.segments[s].group->plain) {
-      end_plain_series(turn, turn.segments[s], rate, all);
-    } else {
-      end_segment(turn, turn.segments[s], rate, stays, all);
-    }
+    end_segment(turn, turn.segments[s], rate, stays, all);
   }
   if (all.tasks != 0) mean_ns_ += (static_cast<double>(all.time.count()) / all.tasks - mean_ns_) / 8;
   if (stays != nullptr) stays->holds_global = std::exchange(turn.global, false);
@@ -122,7 +128,7 @@ void Scheduler<Faults>::wind_up(Turn& turn, TaskRecord* stays) {
 template <class Faults>
 void Scheduler<Faults>::end_segment(Turn& turn, Turn::Segment& segment, double rate, TaskRecord* stays, Used& all) {
   Group& group = *segment.group;
-  const bool is_plain = segment.plain && group.plain && turn.series == nullptr && turn.measured;
+  const bool is_plain = segment.plain && group.plain && turn.measured;
   if (stays == nullptr && is_plain && segment.succeeded == segment.count) {
     return end_plain_segment(turn, segment, rate, all);
   }
@@ -182,7 +188,9 @@ template <class Faults>
 inline void Scheduler<Faults>::end_plain_segment(Turn& turn, Turn::Segment& segment, double rate, Used& all) {
   Group& group = *segment.group;
   count_plain(group, segment, rate, all);
-  for (std::uint32_t i = 0; i < segment.count; ++i) actions_.forgotten.push_back(turn.tasks[segment.first + i]);
+  for (std::uint32_t i = 0; i < segment.count && !turn.here; ++i) {
+    actions_.forgotten.push_back(turn.tasks[segment.first + i]);
+  }
   release_segment(segment);
   if (group.last_turn == &turn) group.last_turn = nullptr;
   ReadySet& set = ready_[kReadyNormal];
@@ -191,47 +199,15 @@ inline void Scheduler<Faults>::end_plain_segment(Turn& turn, Turn::Segment& segm
   end_charging(group);
 }
 
-// The same for a task of a series, of which there is no record. As a rule nothing of its group has come meanwhile.
-template <class Faults>
-[[gnu::always_inline]] inline void Scheduler<Faults>::end_plain_series(Turn& turn, Turn::Segment& segment, double rate,
-                                                                       Used& all) {
-  Group& group = *segment.group;
-  count_start(group);
-  count_plain(group, segment, rate, all);
-  --group.running;
-  --group.own;
-  segment.concurrency = segment.in_flight = false;
-  if (group.last_turn == &turn) group.last_turn = nullptr;
-  if (group.waiting != 0) {
-    ReadySet& set = ready_[kReadyNormal];
-    if (set.contains(group)) set.update(group);
-    refresh_plain(group);
-    end_charging(group);
-    return;
-  }
-  if (group.present == 0) note_idle(group);
-  if (--group.charged == 0) on_inactive(group);
-}
-
 // Completes and forgets a segment's tasks, all but `stays`, and says what they used.
 template <class Faults>
 auto Scheduler<Faults>::end_tasks(Turn& turn, const Turn::Segment& segment, const TaskRecord* stays) -> Used {
   Used used;
-  if (turn.series != nullptr && (stays == nullptr || stays->group != segment.group)) {  // Nothing else is left of it.
-    Group& group = *segment.group;
-    count_start(group);
-    used = {Duration(static_cast<std::int64_t>(segment.used_ns)), segment.count};
-    group.counters.thread_time += used.time;
-    group.counters.queue_time += Duration(static_cast<std::int64_t>(segment.queued_ns));
-    group.counters.settled[static_cast<std::size_t>(segment.last_status)] += segment.count;
-    group.present -= segment.count;
-    present_ -= segment.count;
-    return used;
-  }
   for (std::uint32_t i = segment.first; i < segment.first + segment.count; ++i) {
     TaskRecord& record = *turn.tasks[i];
     const Time started = turn.goes_on ? turn.taken_at : record.started_at;
-    const bool is_current = turn.count == 1 || &record == stays;
+    // (One that ran out of time may not have been published yet.)
+    const bool is_current = turn.count == 1 || &record == stays || record.overrunning;
     const Duration spent = (is_current ? now_ : record.ended_at) - started;
     used.time += spent;
     ++used.tasks;
@@ -265,14 +241,6 @@ template <class Faults>
 TaskRecord& Scheduler<Faults>::leave_turn(Turn& turn) {
   give_back_rest(turn);
   TaskRecord& record = *turn.tasks[turn.count - 1];
-  if (turn.series != nullptr) {  // From here on it is a task like any other.
-    record.group = &turn.group_of(turn.count - 1);
-    record.sequence = ++record.group->last_sequence;
-    record.phase = Phase::kTaken;
-    record.own_account = true;
-    record.count_executors_reference();
-    count_start(*record.group);
-  }
   wind_up(turn, &record);
   return record;
 }

@@ -20,8 +20,6 @@ namespace cohort::internal {
 
 inline std::string storm_key(int group) { return "g" + std::to_string(group); }
 
-class StormSeries;
-
 /// A body that is played, not run.
 class StormTask final : public TaskRecord {
  public:
@@ -47,22 +45,6 @@ class StormTask final : public TaskRecord {
   bool stop_asked = false;
   std::uint64_t order = 0;
   Ref<AwaitState> waits_for;
-  StormSeries* series = nullptr;  ///< It is played as one of these, unless that is cut before.
-};
-
-/// A series of them. Its bodies block.
-class StormSeries final : public SeriesRecord {
- public:
-  explicit StormSeries(SeriesPlan& plan) : SeriesRecord(plan) {}
-  bool run() override { return true; }
-  void end_one(Time) override {}
-  void before_end() override {}
-  void end_all() override {}
-  void on_cut() override {}
-
-  [[nodiscard]] StormTask* current() const { return begun() == 0 ? nullptr : tasks[begun() - 1].get(); }
-
-  std::vector<Ref<StormTask>> tasks;
 };
 
 template <class Faults>
@@ -84,13 +66,8 @@ class Storm {
     return broken_;
   }
 
-  /// How many series were taken, cut, and left by a task that waited.
-  struct SeriesCounts {
-    std::uint64_t taken = 0;
-    std::uint64_t cut = 0;
-    std::uint64_t left = 0;
-  };
-  [[nodiscard]] const SeriesCounts& series_counts() const { return counts_; }
+  /// How many tasks ran on the thread that brought them.
+  [[nodiscard]] std::uint64_t run_here_count() const { return run_here_count_; }
 
  private:
   using Where = StormTask::Where;
@@ -103,7 +80,7 @@ class Storm {
     bool guest = false;  ///< A caller's thread, which takes only what it brings.
     Turn turn;
     StormTask* body = nullptr;
-    StormSeries* series = nullptr;  ///< What `body` is of.
+    StormTask* brought = nullptr;  ///< By a guest.
     Time busy_until{};
   };
   struct Model {
@@ -127,9 +104,9 @@ class Storm {
     plain_ = random_.chance(0.5) ? 0.0 : random_.unit();
     longest_us_ = random_.chance(0.5) ? 3000 : 3;
     calm_ = random_.chance(0.3);
-    serial_ = random_.chance(0.3);
-    if (calm_ || serial_) plain_ = 1;
-    if (serial_) longest_us_ = 3;
+    guests_come_ = random_.chance(0.3);
+    if (calm_ || guests_come_) plain_ = 1;
+    if (guests_come_) longest_us_ = 3;
     options.threads = workers_count_;
     options.global_max_in_flight = random_.chance(0.3) ? kUnlimited : some(5);
     options.max_parked = random_.chance(0.5) ? 1000 : 4 + some(12);
@@ -143,7 +120,7 @@ class Storm {
       if (random_.chance(0.3)) limits.max_waiting = some(6);
       if (random_.chance(0.3)) limits.overflow = static_cast<OverflowPolicy>(random_.below(3));
       if (random_.chance(0.3)) limits.weight = random_.unit() * 4 + 0.1;
-      model.rated = !calm_ && !serial_ && random_.chance(0.2);
+      model.rated = !calm_ && !guests_come_ && random_.chance(0.2);
       if (model.rated) limits.rate = Rate{some(5), std::chrono::milliseconds(some(5)), some(4)};
       if (random_.chance(0.5)) limits.max_overrunning = some(3);
       options.groups.emplace(key(g), limits);
@@ -161,7 +138,7 @@ class Storm {
   void random_event() {
     std::uint64_t event = random_.below(20);
     if (calm_ && event >= 1 && event <= 9 && event != 5) event = 13;
-    if (serial_ && (event <= 9 || event == 11) && random_.chance(0.9)) event = 13;
+    if (guests_come_ && (event <= 9 || event == 11) && random_.chance(0.9)) event = 13;
     switch (event) {
       case 0:
       case 1:
@@ -185,7 +162,7 @@ class Storm {
       case 11:
         pass_time(random_.chance(0.1) ? std::chrono::milliseconds(100) : std::chrono::milliseconds(some(5)));
         break;
-      case 12: pass_time(std::chrono::microseconds(some(serial_ ? 2 : 200))); break;
+      case 12: pass_time(std::chrono::microseconds(some(guests_come_ ? 2 : 200))); break;
       default: step_worker(workers_[random_.below(workers_.size())]); break;
     }
     if (random_.chance(0.3)) step_let_go();
@@ -193,13 +170,9 @@ class Storm {
   }
 
   int some_group() { return static_cast<int>(random_.below(kGroups)); }
-  // Not one of a series: nobody has a handle of those.
-  StormTask* some_task() {
-    StormTask* task = tasks_.empty() ? nullptr : tasks_[random_.below(tasks_.size())].get();
-    return task != nullptr && task->series != nullptr ? nullptr : task;
-  }
+  StormTask* some_task() { return tasks_.empty() ? nullptr : tasks_[random_.below(tasks_.size())].get(); }
 
-  Ref<StormTask> make_task(int group, bool for_series = false) {
+  Ref<StormTask> make_task(int group, bool for_guest = false) {
     const int number = static_cast<int>(tasks_.size());
     auto task = Ref<StormTask>::adopt(new StormTask(number, group));
     if (!random_.chance(plain_)) task->priority = static_cast<Priority>(random_.below(kPriorityCount));
@@ -210,11 +183,11 @@ class Storm {
     } else {
       for (std::uint64_t i = random_.below(4); i > 0; --i) task->steps.push_back(static_cast<Step>(random_.below(8)));
     }
-    if (for_series) {
+    if (for_guest) {
       task->blocks = true;
       if (random_.chance(0.4)) task->steps.push_back(static_cast<Step>(random_.below(8)));
     }
-    if (!for_series && !random_.chance(plain_)) {
+    if (!for_guest && !random_.chance(plain_)) {
       SubmitOptions& limits = task->extras().options;
       if (random_.chance(0.15)) limits.queue_timeout = std::chrono::milliseconds(some(10));
       if (random_.chance(0.15)) limits.run_timeout = std::chrono::milliseconds(some(10));
@@ -222,7 +195,7 @@ class Storm {
       task->timed = limits.run_timeout || limits.deadline;
       task->special = true;
     }
-    if (!for_series) task->add_executors_reference();
+    if (!for_guest) task->add_executors_reference();
     task->home = reinterpret_cast<ExecutorHome*>(this);  // Only compared, never called.
     tasks_.push_back(task);
     return task;
@@ -318,69 +291,30 @@ class Storm {
 
   // ---- workers and bodies
 
-  // A series, or none of it; then its tasks are submitted like any.
-  void run_series(Worker& guest) {
-    if (finishing_ || random_.chance(serial_ ? 0.2 : 0.7)) return;
-    if (serial_ && scheduler_.stats().waiting != 0 && random_.chance(0.9)) return;
-    std::vector<Ref<StormTask>> tasks;
-    std::vector<const TaskLabel*> labels;
-    const bool again = !plans_.empty() && random_.chance(0.5);  // Groups that were found may have been evicted since.
-    const std::vector<int> groups = again ? plan_groups_[random_.below(plans_.size())] : some_groups();
-    for (const int group : groups) {
-      tasks.push_back(make_task(group, true));
-      labels.push_back(&tasks.back()->label());
-    }
-    const auto known = std::ranges::find(plan_groups_, groups);
-    SeriesPlan* plan = nullptr;
-    if (known != plan_groups_.end()) {
-      plan = plans_[static_cast<std::size_t>(known - plan_groups_.begin())].get();
-    } else {
-      plan_tasks_.insert(plan_tasks_.end(), tasks.begin(), tasks.end());  // They keep the labels.
-      plan_groups_.push_back(groups);
-      plan = plans_.emplace_back(std::make_unique<SeriesPlan>(labels)).get();
-    }
-    auto series = Ref<StormSeries>::adopt(new StormSeries(*plan));
-    series->tasks = tasks;
-    series->home = reinterpret_cast<ExecutorHome*>(this);
-    series->submitted_at = now_;
-    series_.push_back(series);
-    for (const auto& task : tasks) task->series = series.get();
-    if (scheduler_.take_series(*series, guest.turn, now_)) {
+  // Right here if it could start at once; else it is submitted like any.
+  void run_here(Worker& guest) {
+    if (finishing_ || random_.chance(guests_come_ ? 0.2 : 0.7)) return;
+    if (guests_come_ && scheduler_.stats().waiting != 0 && random_.chance(0.9)) return;
+    const Ref<StormTask> task = make_task(some_group(), true);
+    task->submitted_at = now_;
+    task->where = Where::kWaiting;
+    if (scheduler_.take_here(*task, guest.turn, now_)) {
       guest.state = Worker::kInTurn;
-      guest.series = series.get();
-      ++counts_.taken;
+      guest.brought = task.get();
+      ++run_here_count_;
     } else {
-      submit_rest(*series, false);
+      submit_brought(*task);
     }
     apply();
   }
-
-  std::vector<int> some_groups() {
-    std::vector<int> groups;
-    for (std::uint64_t i = some(4); i > 0; --i) {
-      const int group = some_group();
-      if (std::ranges::find(groups, group) == groups.end() || random_.chance(0.05)) groups.push_back(group);
-    }
-    return groups;
-  }
-
-  void submit_rest(StormSeries& series, bool was_in) {
-    for (std::size_t i = series.begun(); i < series.tasks.size(); ++i) {
-      StormTask& task = *series.tasks[i];
-      if (std::exchange(task.series, nullptr) == nullptr) continue;
-      task.readmitted = was_in;
-      if (!was_in) task.order = ++order_;
-      task.count_executors_reference();
-      task.where = Where::kWaiting;
-      using Origin = typename Scheduler<Faults>::Origin;
-      scheduler_.submit(task, was_in ? Origin::kReadmitted : Origin::kOutside,
-                        Scheduler<Faults>::FullQueue::kAsGroupSays, now_);
-      if (was_in && task.phase != Phase::kWaiting) fail(task, "was in, and was kept out when it came back");
-    }
+  void submit_brought(StormTask& task) {
+    task.order = ++order_;
+    task.count_executors_reference();
+    scheduler_.submit(task, Scheduler<Faults>::Origin::kOutside, Scheduler<Faults>::FullQueue::kAsGroupSays, now_);
   }
 
   void step_worker(Worker& worker) {
-    if (worker.guest && worker.state == Worker::kLooking) return run_series(worker);
+    if (worker.guest && worker.state == Worker::kLooking) return run_here(worker);
     if (worker.state == Worker::kLooking) {
       if (scheduler_.take(worker.turn, some_arrivals(), now_)) {
         worker.state = Worker::kInTurn;
@@ -394,19 +328,13 @@ class Storm {
     if (worker.body == nullptr) {
       TaskRecord* record = worker.turn.begin(now_);
       if (record == nullptr) {
-        if (worker.series != nullptr) worker.series->publish(now_);
         scheduler_.finish(worker.turn, now_);
         worker.state = Worker::kLooking;
-        worker.series = nullptr;
+        if (worker.brought && !worker.brought->started) submit_brought(*worker.brought);
+        worker.brought = nullptr;
         return;
       }
-      if (record->series) {
-        worker.series = static_cast<StormSeries*>(record);
-        if (!worker.turn.goes_on) worker.series->enter_next();
-        worker.body = worker.series->current();
-      } else {
-        worker.body = static_cast<StormTask*>(record);
-      }
+      worker.body = static_cast<StormTask*>(record);
       begins(*worker.body);
       return;
     }
@@ -448,23 +376,21 @@ class Storm {
     const std::size_t need = step == Step::kAwaitAny ? 1 : targets.size();
     auto state = AwaitState::make(targets, need);
     if (state->satisfied()) return;
-    TaskRecord& record = record_of(task);
-    if (&record != &task) ++counts_.left;
-    const auto error = scheduler_.check_await(record, *state, step == Step::kAwaitFor, now_);
+    const auto error = scheduler_.check_await(task, *state, step == Step::kAwaitFor, now_);
     if (error != nullptr) {
       if (error->code == ErrorCode::kTimedOut && !task.overrunning) fail(task, "an await failed without a time-out");
       return;
     }
     std::optional<Time> until;
     if (step == Step::kAwaitFor) until = now_ + std::chrono::milliseconds(some(5));
-    record.blocks_thread = task.blocks;
+    task.blocks_thread = task.blocks;
     task.where = Where::kParked;
     task.waits_for = state;
     leave(worker);
     scheduler_.park(worker.turn, *state, until, now_);
     for (const TaskRef& target : targets) mark_awaited(static_cast<StormTask&>(*target));
     apply();
-    state->arm([this, held = TaskRef(record), waited = state.get()] { scheduler_.resume(*held, *waited, now_); });
+    state->arm([this, held = TaskRef(task), waited = state.get()] { scheduler_.resume(*held, *waited, now_); });
     apply();
   }
 
@@ -476,15 +402,8 @@ class Storm {
     }
   }
 
-  // The record that stands for it.
-  static TaskRecord& record_of(StormTask& task) {
-    const bool in_series = task.series != nullptr && task.series->current() == &task;
-    return in_series ? static_cast<TaskRecord&>(*task.series) : task;
-  }
-
   void leave(Worker& worker) {
     worker.body = nullptr;
-    worker.series = nullptr;
     worker.state = Worker::kLooking;
   }
 
@@ -494,7 +413,7 @@ class Storm {
     const bool first = !task.started;
     const bool had_permits = task.where == Where::kAsleep || task.overrunning;
     task.where = Where::kOnWorker;
-    record_of(task).blocks_thread = false;
+    task.blocks_thread = false;
     if (task.waits_for) {
       task.waits_for->disarm();
       task.waits_for.reset();
@@ -523,9 +442,7 @@ class Storm {
     const TaskStatus status = random_.chance(0.8) ? TaskStatus::kSuccess : TaskStatus::kFailed;
     task.where = Where::kGone;
     if (!task.claim_by_body(status)) return;
-    TaskRecord& record = record_of(task);
-    if (&record != &task) record.claim_by_body(status);
-    if (turn != nullptr && (turn->measured || turn->series != nullptr)) turn->measure(record, status, now_);
+    if (turn != nullptr && turn->measured) turn->measure(task, status, now_);
     settled(task);
     task.publish(now_);
   }
@@ -556,14 +473,7 @@ class Storm {
         task.set_error(std::move(each.error));
         task.publish(now_);
       }
-      for (const TaskRef& each : actions.stop) {
-        auto* task = each->series ? static_cast<StormSeries&>(*each).current() : static_cast<StormTask*>(each.get());
-        if (task != nullptr) task->stop_asked = true;
-      }
-      for (const TaskRef& each : actions.cut) {
-        ++counts_.cut;
-        submit_rest(static_cast<StormSeries&>(*each), true);
-      }
+      for (const TaskRef& each : actions.stop) static_cast<StormTask&>(*each).stop_asked = true;
       for (const TaskRef& each : actions.let_go) {
         auto& task = static_cast<StormTask&>(*each);
         if (task.waits_for) task.waits_for->disarm();
@@ -610,13 +520,9 @@ class Storm {
 
   void check() {
     const ExecutorStats stats = scheduler_.stats();
-    const bool in_series =
-        std::ranges::any_of(workers_, [](const Worker& each) { return each.turn.series != nullptr; });
-    const auto known = static_cast<std::uint64_t>(std::ranges::count(tasks_, nullptr, &StormTask::series));
-    const std::uint64_t counted = stats.counters.submitted;  // Those of a series when they have ended.
-    if (in_series ? counted < known || counted > tasks_.size() : counted != tasks_.size()) {
-      broken_ = "a submitted task was not counted";
-    }
+    const auto taken_back = static_cast<std::uint64_t>(std::ranges::count_if(
+        workers_, [](const Worker& each) { return each.brought != nullptr && each.brought->phase == Phase::kNew; }));
+    if (stats.counters.submitted + taken_back != tasks_.size()) broken_ = "a submitted task was not counted";
     if (stats.counters.settled_total() > count([](const StormTask& task) { return task.settled != 0; })) {
       broken_ = "more settled by the counters than were";
     }
@@ -634,6 +540,7 @@ class Storm {
   void check_nobody_is_forgotten() {
     bool idle = false;
     for (const Worker& worker : workers_) {
+      if (worker.guest) continue;
       if (worker.state == Worker::kLooking) return;
       idle = idle || worker.state == Worker::kIdle;
     }
@@ -644,15 +551,14 @@ class Storm {
   }
 
   bool could_run(const StormTask& task) const {
-    const Phase phase = record_of(const_cast<StormTask&>(task)).phase;
-    if (phase == Phase::kContinuing) return true;
+    if (task.phase == Phase::kContinuing) return true;
     const Model& model = models_[static_cast<std::size_t>(task.in_group)];
     const auto stats = const_cast<Scheduler<Faults>&>(scheduler_).group_stats(key(task.in_group), now_);
     if (!stats.ok() || scheduler_.global_running() >= global_limit_ || stats->running >= model.concurrency)
       return false;
     if (scheduler_.global_running() != permits_out() || stats->running != permits_out(task.in_group)) return true;
-    if (phase == Phase::kResuming) return true;
-    if (phase != Phase::kWaiting || model.paused || model.stopped || model.rated) return false;
+    if (task.phase == Phase::kResuming) return true;
+    if (task.phase != Phase::kWaiting || model.paused || model.stopped || model.rated) return false;
     if (stats->overrunning >= stats->limits.max_overrunning) return false;
     return task.was_awaited || (stats->in_flight < model.in_flight && stats->parked < max_parked_ / 4 &&
                                 scheduler_.stats().parked < max_parked_);
@@ -661,15 +567,11 @@ class Storm {
   // What turns and sleeping bodies hold: one permit of layer 1 a turn, one of layer 3 a group in it.
   std::uint32_t permits_out() const {
     std::uint32_t out = count([](const StormTask& task) { return task.holds_global; });
-    for (const auto& series : series_) out += series->holds_global ? 1 : 0;
     for (const Worker& worker : workers_) out += worker.turn.out && worker.turn.global ? 1 : 0;
     return out;
   }
   std::uint32_t permits_out(int group) const {
     std::uint32_t out = count([&](const StormTask& task) { return task.in_group == group && task.holds_concurrency; });
-    for (const auto& series : series_) {
-      out += series->holds_concurrency && series->current()->in_group == group ? 1 : 0;
-    }
     for (const Worker& worker : workers_) {
       for (std::uint32_t s = 0; worker.turn.out && s < worker.turn.segment_count; ++s) {
         const Turn::Segment& segment = worker.turn.segments[s];
@@ -725,11 +627,11 @@ class Storm {
   Random random_;
   Time start_ = Time(std::chrono::hours(1));
   Time now_ = start_;
-  SeriesCounts counts_;
+  std::uint64_t run_here_count_ = 0;
   std::uint32_t workers_count_ = 1;
   double plain_ = 0;                 ///< How many tasks use nothing special.
   bool calm_ = false;                ///< Nobody but submitters and those who cancel.
-  bool serial_ = false;              ///< Mostly series.
+  bool guests_come_ = false;         ///< Most tasks are brought by guests.
   std::uint32_t longest_us_ = 3000;  ///< How long a body keeps its thread at most.
   std::uint32_t global_limit_ = kUnlimited;
   std::uint32_t max_parked_ = 1000;
@@ -740,10 +642,6 @@ class Storm {
   std::vector<Worker> workers_;
   std::vector<Ref<StormTask>> tasks_;
   std::vector<Ref<StormTask>> let_go_;
-  std::vector<Ref<StormSeries>> series_;
-  std::vector<std::unique_ptr<SeriesPlan>> plans_;
-  std::vector<std::vector<int>> plan_groups_;  ///< Of the plans.
-  std::vector<Ref<StormTask>> plan_tasks_;
   std::uint64_t order_ = 0;
   bool finishing_ = false;
   std::string broken_;
@@ -752,15 +650,11 @@ class Storm {
 /// Runs one storm; the first broken rule, or nothing. A scheduler that broke one cannot be taken apart in order, so it
 /// is kept for ever.
 template <class Faults>
-std::string run_storm(std::uint64_t seed, typename Storm<Faults>::SeriesCounts* series = nullptr) {
+std::string run_storm(std::uint64_t seed, std::uint64_t* run_here = nullptr) {
   static auto* broken_ones = new std::vector<std::unique_ptr<Storm<Faults>>>;
   auto storm = std::make_unique<Storm<Faults>>(seed);
   std::string broken = storm->run();
-  if (series != nullptr) {
-    series->taken += storm->series_counts().taken;
-    series->cut += storm->series_counts().cut;
-    series->left += storm->series_counts().left;
-  }
+  if (run_here != nullptr) *run_here += storm->run_here_count();
   if (!broken.empty()) broken_ones->push_back(std::move(storm));
   return broken;
 }

@@ -57,7 +57,7 @@ template <class Faults>
 void Scheduler<Faults>::take_in(TaskRecord& record, Origin origin, FullQueue full) {
   const TaskLabel& label = record.label();
   Group* known = groups_.find(label.key(), label.key_hash());
-  if (known != nullptr && is_plain_arrival(record, *known) && !record.readmitted) {
+  if (known != nullptr && is_plain_arrival(record, *known)) {
     ++known->counters.submitted;
     adopt(*known, record);
     enqueue(*known, record);
@@ -72,9 +72,6 @@ void Scheduler<Faults>::take_in(TaskRecord& record, Origin origin, FullQueue ful
            {ErrorCode::kTimedOut, "the time of task '" + record.task_id() + "' had run out when it was submitted", {}});
   } else if (refuse_while_draining(group, record, origin)) {
     // It has been settled.
-  } else if (origin == Origin::kReadmitted) {
-    adopt(group, record);
-    enqueue_first(group, record);
   } else if (make_room(group, record, origin, full)) {
     adopt(group, record);
     enqueue(group, record);
@@ -87,7 +84,7 @@ template <class Faults>
 [[gnu::always_inline]] inline bool Scheduler<Faults>::is_plain_arrival(const TaskRecord& record,
                                                                        const Group& group) const {
   return group.plain && !record.special && !closed_ && !(record.leased && record.label().own_lease().is_closed()) &&
-         record.label().id().size() <= TaskLabel::kMaxIdBytes && group.waiting < group.limits->max_waiting;
+         record.label().id().size() <= TaskLabel::kMaxIdLength && group.waiting < group.limits->max_waiting;
 }
 
 template <class Faults>
@@ -99,7 +96,7 @@ void Scheduler<Faults>::adopt(Group& group, TaskRecord& record) {
 
 template <class Faults>
 bool Scheduler<Faults>::refuse_while_draining(Group& group, TaskRecord& record, Origin origin) {
-  if (group.drains == 0 || origin == Origin::kSameGroup || origin == Origin::kReadmitted) return false;
+  if (group.drains == 0 || origin == Origin::kSameGroup) return false;
   reject(record, &group, TaskStatus::kRejected,
          {ErrorCode::kEnded, "group '" + group.key + "' is draining and takes no new work from outside", {}});
   return true;
@@ -124,8 +121,8 @@ bool Scheduler<Faults>::refuse(TaskRecord& record, Origin origin) {
     error.message = "the group key is empty";
   } else if (label.key().size() > TaskLabel::kMaxKeyBytes) {
     error.message = "the group key is longer than " + std::to_string(TaskLabel::kMaxKeyBytes) + " bytes";
-  } else if (label.id().size() > TaskLabel::kMaxIdBytes) {
-    error.message = "the task id is longer than " + std::to_string(TaskLabel::kMaxIdBytes) + " bytes";
+  } else if (label.id().size() > TaskLabel::kMaxIdLength) {
+    error.message = "the task id is longer than " + std::to_string(TaskLabel::kMaxIdLength) + " bytes";
   } else if (record.leased && label.own_lease().is_closed()) {
     error = {ErrorCode::kEnded, "the token for group '" + std::string(label.key()) + "' has been closed", {}};
   } else if (ended_ || (closed_ && (origin == Origin::kOutside || present_ == 0))) {  // Nobody is left inside.
@@ -171,12 +168,11 @@ bool Scheduler<Faults>::make_room(Group& group, TaskRecord& record, Origin origi
 }
 
 // Gives up the oldest task of the lowest priority, unless the new one is lower still. Awaited tasks are kept: somebody
-// who holds a place in layer 2 waits for them. So are readmitted ones.
+// who holds a place in layer 2 waits for them.
 template <class Faults>
 bool Scheduler<Faults>::discard_for(Group& group, TaskRecord& record) {
   for (int priority = kPriorityCount - 1; priority >= 0; --priority) {
     TaskRecord* oldest = group.queues[static_cast<std::size_t>(priority)].front();
-    while (oldest != nullptr && oldest->readmitted) oldest = TaskList::next(*oldest);
     if (oldest == nullptr) continue;
     if (static_cast<int>(record.priority) > priority) return false;
     remove_waiting(*oldest);
@@ -207,14 +203,6 @@ template <class Faults>
   ++waiting_;
   queue_of(group, record).push_back(record);
   arm_queue_limit(record);
-}
-
-// When it was taken, nothing waited.
-template <class Faults>
-void Scheduler<Faults>::enqueue_first(Group& group, TaskRecord& record) {
-  const TaskRecord* first = queue_of(group, record).front();
-  record.sequence = first != nullptr ? first->sequence - 1 : ++group.last_sequence;
-  enqueue_again(group, record);
 }
 
 // For a task that was taken and has not begun: back to where it was, behind older ones that have come back before it.
@@ -345,7 +333,7 @@ void Scheduler<Faults>::forget(TaskRecord& record) {
   --record.group->present;
   --present_;
   record.group = nullptr;
-  actions_.forgotten.push_back(&record);
+  if (!record.kept) actions_.forgotten.push_back(&record);
 }
 
 }  // namespace cohort::internal

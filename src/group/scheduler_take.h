@@ -206,10 +206,11 @@ TaskRecord* Scheduler<Faults>::choose(Group& group, bool has_permit, bool has_pl
 
 namespace {
 
-// A task with a limit on its run time has a turn of its own, so that its time begins when the turn does.
+// A task with a limit on its run time has a turn of its own, so that its time begins when the turn does. (A deadline is
+// the same whenever it begins.)
 inline bool wants_own_turn(const TaskRecord& record) {
   const TaskExtras* extras = record.extras_if_any();
-  return extras != nullptr && (extras->options.run_timeout || extras->options.deadline);
+  return extras != nullptr && extras->options.run_timeout;
 }
 
 }  // namespace
@@ -362,8 +363,7 @@ template <class Faults>
   turn.tasks[turn.count++] = &record;
 }
 
-// What it means for a group that a task of it begins without having waited, as the next entry of the turn. It is
-// counted by others: of a series, what is taken back before it has begun is never counted.
+// What it means for a group that a task of it begins without having waited, as the next entry of the turn.
 template <class Faults>
 [[gnu::always_inline]] inline void Scheduler<Faults>::start_at_once(Turn& turn, Group& group, double to_level,
                                                                     double& budget_ns) {
@@ -392,42 +392,21 @@ template <class Faults>
 }
 
 template <class Faults>
-bool Scheduler<Faults>::take_series(SeriesRecord& series, Turn& turn, Time now) {
+bool Scheduler<Faults>::take_here(TaskRecord& record, Turn& turn, Time now) {
   EventScope event(*this, now);
-  if (closed_ || !layer1_free() || !parked_room() || !find_groups(series.plan())) return false;
-  const std::vector<Group*>& groups = series.plan().groups;
-  for (const Group* group : groups) {
-    if (!group->plain || !could_start_at_once(*group) || group->limits->max_waiting == 0) return false;
-  }
+  if (closed_ || !layer1_free() || !parked_room() || record.leased) return false;
+  const TaskLabel& label = record.label();
+  Group* const known = groups_.find(label.key(), label.key_hash());
+  Group& group = known != nullptr ? *known : find_or_create(label.key(), label.key_hash());
+  if (known == nullptr) refresh(group);
+  if (!is_plain_arrival(record, group) || group.waiting != 0 || group.running >= group.width) return false;
   ++takes_;
   turn.reset();
-  turn.series = &series;
+  turn.here = record.kept = true;
   double budget_ns = static_cast<double>(Turn::kLength.count());
-  const double to_level = level();
-  for (Group* group : groups) {
-    start_at_once(turn, *group, to_level, budget_ns);
-    turn.tasks[turn.count++] = &series;
-  }
+  put_into(turn, group, record, budget_ns);
   turn.expected = Turn::kLength - Duration(static_cast<std::int64_t>(budget_ns));
   hand_out(turn);
-  return true;
-}
-
-// False when one of them is not there, or could not have a task of that name.
-template <class Faults>
-bool Scheduler<Faults>::find_groups(SeriesPlan& plan) const {
-  if (!plan.groups.empty() && plan.evictions == groups_.evictions()) return true;
-  plan.groups.clear();
-  if (plan.labels.empty() || plan.labels.size() > Turn::kMaxTasks) return false;
-  std::vector<Group*> found;
-  for (const TaskLabel* label : plan.labels) {
-    Group* group = groups_.find(label->key(), label->key_hash());
-    if (group == nullptr || label->lease() != nullptr || label->id().size() > TaskLabel::kMaxIdBytes) return false;
-    if (std::ranges::find(found, group) != found.end()) return false;
-    found.push_back(group);
-  }
-  plan.groups = std::move(found);
-  plan.evictions = groups_.evictions();
   return true;
 }
 
@@ -450,7 +429,10 @@ void Scheduler<Faults>::start(TaskRecord& record, Turn::Segment& segment, Turn& 
   Group& group = *segment.group;
   remove_waiting(record);
   record.phase = Phase::kTaken;
-  if (record.timed) record.extras().turn = &turn;
+  if (record.timed) {
+    record.extras().turn = &turn;
+    segment.plain = false;  // Its timer is to be disarmed when it ends.
+  }
   record.own_account = !record.awaited;
   if (record.own_account && !segment.in_flight) {
     segment.in_flight = true;

@@ -20,16 +20,6 @@ class Record final : public TaskRecord {
   bool run() override { return true; }
 };
 
-class Series final : public SeriesRecord {
- public:
-  explicit Series(SeriesPlan& plan) : SeriesRecord(plan) {}
-  bool run() override { return true; }
-  void end_one(Time) override {}
-  void before_end() override {}
-  void end_all() override {}
-  void on_cut() override {}
-};
-
 class SchedulerTest : public ::testing::Test {
  protected:
   void make(GroupExecutorOptions options) { scheduler = std::make_unique<Scheduler<>>(std::move(options), now); }
@@ -378,181 +368,30 @@ TEST_F(SchedulerTest, ExplainNamesTheDoorOfAFullQueue) {
   run(turn);
 }
 
-// ---- series
+// ---- on the thread that brings it
 
-class SeriesTest : public SchedulerTest {
- protected:
-  // Groups that have been seen to be quick.
-  void SetUp() override {
-    make({.threads = 1});
-    for (const TaskLabel* label : plan.labels) {
-      const Ref<Record> record = submit(std::string(label->key()), "1");
-      Turn first;
-      ASSERT_TRUE(scheduler->take(first, now));
-      run(first);
-      static_cast<void>(scheduler->take_actions());
-    }
-  }
-  bool take() { return scheduler->take_series(*series, turn, now); }
-  void begin_next() {
-    ASSERT_NE(turn.begin(now), nullptr);
-    series->enter_next();
-  }
-  void end_current(TaskStatus status = TaskStatus::kSuccess) {
-    series->claim_by_body(status);
-    turn.measure(*series, status, now);
-  }
-  void end_all() {
-    EXPECT_EQ(turn.begin(now), nullptr);
-    series->publish(now);
-    scheduler->finish(turn, now);
-  }
-  Ref<Record> come_back(const std::string& group) {
-    auto record = Ref<Record>::adopt(new Record(group, "back"));
-    record->readmitted = true;
-    record->home = reinterpret_cast<ExecutorHome*>(this);
-    record->add_executors_reference();
-    scheduler->submit(*record, Scheduler<>::Origin::kReadmitted, Scheduler<>::FullQueue::kAsGroupSays, now);
+TEST_F(SchedulerTest, TakesATaskHereOnlyIfItCouldStart) {
+  make({.defaults = {.max_concurrency = 1}, .threads = 1});
+  const auto bring = [&](const char* id) {
+    auto record = Ref<Record>::adopt(new Record("a", id));
+    record->submitted_at = now;
     return record;
-  }
-  std::uint32_t running(const char* group) { return scheduler->group_stats(group, now)->running; }
-  TaskCounters counters(const char* group) { return scheduler->group_stats(group, now)->counters; }
-
-  const TaskLabel a{std::string_view("a"), "1"};
-  const TaskLabel b{std::string_view("b"), "2"};
-  const TaskLabel c{std::string_view("c"), "3"};
-  SeriesPlan plan{{&a, &b, &c}};
-  Ref<Series> series = Ref<Series>::adopt(new Series(plan));
-  Turn turn;
-};
-
-TEST_F(SeriesTest, TakesThePermitsOfAllAndGivesThemBack) {
-  ASSERT_TRUE(take());
-  for (const char* group : {"a", "b", "c"}) EXPECT_EQ(running(group), 1U);
-  EXPECT_EQ(scheduler->global_running(), 1U);
-  begin_next();
-  end_current();
-  begin_next();
-  end_current(TaskStatus::kFailed);
-  begin_next();
-  end_current();
-  end_all();
-  for (const char* group : {"a", "b", "c"}) EXPECT_EQ(running(group), 0U);
-  EXPECT_EQ(counters("a").settled[static_cast<std::size_t>(TaskStatus::kSuccess)], 2U);
-  EXPECT_EQ(counters("b").settled[static_cast<std::size_t>(TaskStatus::kFailed)], 1U);
-}
-
-TEST_F(SeriesTest, TakesAllOrNothing) {
-  const Ref<Record> waits = submit("c", "2");
-  EXPECT_FALSE(take()) << "something of c is before it";
-  for (const char* group : {"a", "b", "c"}) EXPECT_EQ(running(group), 0U);
+  };
+  Turn here;
+  const Ref<Record> first = bring("1");
+  ASSERT_TRUE(scheduler->take_here(*first, here, now));
+  EXPECT_EQ(scheduler->group_stats("a", now)->running, 1U);
   Turn other;
-  ASSERT_TRUE(scheduler->take(other, now));
-  EXPECT_FALSE(take()) << "c runs one at a time";
-  run(other);
-  scheduler->set_paused("b", true, now);
-  EXPECT_FALSE(take());
-  scheduler->set_paused("b", false, now);
-  scheduler->begin_drain("b", now);
-  EXPECT_FALSE(take());
-  scheduler->end_drain("b", now);
-  EXPECT_TRUE(take());
-  scheduler->give_back(turn, now);
-  end_all();
-}
-
-TEST_F(SeriesTest, WhatIsTakenBackWasNeverThere) {
-  ASSERT_TRUE(take());
-  begin_next();
-  scheduler->give_back(turn, now);
-  ASSERT_EQ(scheduler->take_actions().cut.size(), 1U);
-  EXPECT_EQ(running("a"), 1U);
-  for (const char* group : {"b", "c"}) {
-    EXPECT_EQ(running(group), 0U);
-    EXPECT_EQ(counters(group).submitted, 1U) << "the one it began with";
-  }
-  end_current();
-  end_all();
-  EXPECT_EQ(counters("a").submitted, 2U);
-}
-
-TEST_F(SeriesTest, ADrainWaitsForATaskAndNotForTheSeries) {
-  ASSERT_TRUE(take());
-  begin_next();
-  scheduler->begin_drain("a", now);
-  EXPECT_EQ(turn.count, 1U) << "its end is the end of the series";
-  EXPECT_EQ(scheduler->open_tasks("a").size(), 1U);
-  EXPECT_EQ(scheduler->open_tasks("b").size(), 0U);
-  end_current();
-  end_all();
-  EXPECT_TRUE(scheduler->is_drained("a"));
-  scheduler->end_drain("a", now);
-  static_cast<void>(scheduler->take_actions());
-}
-
-TEST_F(SeriesTest, AShutDownStopsTheTaskOfThatGroupAndNoOther) {
-  ASSERT_TRUE(take());
-  begin_next();
-  end_current();
-  begin_next();
-  scheduler->shutdown_group("a", now);
-  EXPECT_EQ(scheduler->take_actions().stop.size(), 0U) << "that one has ended";
-  scheduler->shutdown_group("b", now);
-  const Actions actions = scheduler->take_actions();
-  EXPECT_EQ(actions.stop.size(), 1U);
-  EXPECT_EQ(actions.cut.size(), 1U) << "so that the next one is not stopped in its place";
-  end_current();
-  end_all();
-}
-
-TEST_F(SeriesTest, GroupsThatWereEvictedAreLookedUpAgain) {
-  ASSERT_TRUE(take());
-  scheduler->give_back(turn, now);
-  end_all();
-  static_cast<void>(scheduler->take_actions());
-  now += 1h;
-  scheduler->tick(now);
-  ASSERT_FALSE(scheduler->group_stats("a", now).ok());
-  EXPECT_FALSE(take());
-}
-
-TEST_F(SeriesTest, WhatComesBackIsNotDiscardedForOthers) {
-  scheduler->set_limits("b", {.max_waiting = 2, .overflow = OverflowPolicy::kDiscardOldest}, now);
-  ASSERT_TRUE(take());
-  begin_next();
-  const Ref<Record> first = submit("b", "first");
-  const Ref<Record> second = submit("b", "second");
-  scheduler->set_paused("b", true, now);
-  EXPECT_EQ(scheduler->take_actions().cut.size(), 1U);
-  const Ref<Record> back = come_back("b");
-  const Ref<Record> newest = submit("b", "newest");
-  const Actions actions = scheduler->take_actions();
-  ASSERT_EQ(actions.settle.size(), 1U);
-  EXPECT_EQ(actions.settle[0].record.get(), first.get());
-  scheduler->set_paused("b", false, now);
-  end_current();
-  end_all();
-  Turn other;
-  ASSERT_TRUE(scheduler->take(other, now));
-  EXPECT_EQ(other.tasks[0], back.get());
-  run(other);
-}
-
-TEST_F(SeriesTest, WhatComesBackAfterTheEndIsTooLate) {
-  ASSERT_TRUE(take());
-  begin_next();
-  scheduler->give_back(turn, now);
-  scheduler->close(now);
-  const Ref<Record> in_time = come_back("b");
-  EXPECT_FALSE(in_time->is_claimed());
-  end_current();
-  end_all();
-  Turn other;
+  const Ref<Record> second = bring("2");
+  EXPECT_FALSE(scheduler->take_here(*second, other, now)) << "there is no permit";
+  EXPECT_EQ(scheduler->group_stats("a", now)->counters.submitted, 1U) << "and it was never there";
+  run(here);
+  EXPECT_EQ(scheduler->group_stats("a", now)->running, 0U);
+  EXPECT_EQ(scheduler->group_stats("a", now)->counters.settled_total(), 1U);
+  const Ref<Record> waits = submit("a", "3");
+  EXPECT_FALSE(scheduler->take_here(*second, other, now)) << "one came before it";
   ASSERT_TRUE(scheduler->take(other, now));
   run(other);
-  ASSERT_TRUE(scheduler->is_drained());
-  EXPECT_EQ(come_back("c")->status(), TaskStatus::kRejected);
-  static_cast<void>(scheduler->take_actions());
 }
 
 }  // namespace

@@ -22,6 +22,7 @@ template <class Faults>
 void Scheduler<Faults>::arm_run_limit(TaskRecord& record) {
   TaskExtras* extras = record.extras_if_any();
   if (extras == nullptr) return;
+  if (!extras->options.run_timeout && !extras->options.queue_timeout && extras->limit.armed()) return;  // The deadline.
   task_timers_.disarm(extras->limit);
   Time limit = extras->options.deadline.value_or(Time::max());
   if (extras->options.run_timeout) limit = std::min(limit, saturating_add(now_, *extras->options.run_timeout));
@@ -34,6 +35,7 @@ bool Scheduler<Faults>::limit_run(TaskRecord& record, std::optional<Time> end, T
   COHORT_ASSERT(record.timed, "only the end of a task that was submitted with one can be changed");
   if (record.overrunning) return false;
   task_timers_.disarm(record.extras().limit);
+  record.extras().body_limit = end.value_or(Time::max());
   if (end) task_timers_.arm(record.extras().limit, *end);
   return true;
 }
@@ -116,6 +118,8 @@ void Scheduler<Faults>::on_limit(TaskRecord& record) {
 // The handle settles, the permits return, and the body is on its own.
 template <class Faults>
 void Scheduler<Faults>::on_run_limit(TaskRecord& record) {
+  // First, so that its worker cannot go on to the next one: if it has not ended yet, it is the last of its turn.
+  if (record.phase == Phase::kTaken && !record.let_go) give_back_rest(*record.extras().turn);
   const bool won = record.try_claim(TaskStatus::kTimedOutRunning);
   if (!won && !Faults::kSettleTwice) return;  // The body ended in the same moment.
   settle(record,
@@ -134,9 +138,11 @@ template <class Faults>
 void Scheduler<Faults>::strip_permits(TaskRecord& record) {
   Group& group = *record.group;
   if (record.phase == Phase::kTaken) {
-    Turn& turn = *record.extras().turn;  // Its own: see wants_own_turn.
-    release_concurrency(group, turn.segments[0].concurrency);
-    release_place(group, turn.segments[0].in_flight);
+    Turn& turn = *record.extras().turn;  // What came after it has been given back, and what came before it has ended.
+    end_finished(turn);
+    Turn::Segment& segment = turn.segments[turn.segment_count - 1];
+    release_concurrency(group, segment.concurrency);
+    release_place(group, segment.in_flight);
     release_global(turn.global);
     record.own_account = false;
     return;

@@ -203,7 +203,7 @@ std::vector<std::string> Scheduler<Faults>::holders(const Group& group, Bound bo
     if (begun == 0) continue;
     const Group& current = turn->group_of(begun - 1);
     if (others) add(current.key);
-    if (own && &current == &group) add(std::string(turn->label_of(begun - 1).id()));
+    if (own && &current == &group) add(std::string(turn->tasks[begun - 1]->label().id()));
   }
   if (own) {
     for (TaskRecord* task = group.aside.front(); task != nullptr && names.size() < kMost;

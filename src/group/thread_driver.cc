@@ -64,7 +64,6 @@ TaskRecord* ThreadDriver::own_task() const {
 }
 
 Scheduler<>::Origin ThreadDriver::origin_of(const TaskRecord& record) const {
-  if (record.readmitted) return Scheduler<>::Origin::kReadmitted;
   const TaskRecord* submitter = own_task();
   if (submitter == nullptr) return Scheduler<>::Origin::kOutside;
   return submitter->label().key() == record.label().key() ? Scheduler<>::Origin::kSameGroup
@@ -195,10 +194,6 @@ void ThreadDriver::follow_up(Chores& chores, Time now) {
     watching_ = true;
     look_at_ = now + kLookEvery;
   }
-  if (!watching_guests_ && !busy_guests_.empty()) {
-    watching_guests_ = true;
-    look_at_guests_ = now + kLookAtGuestsEvery;
-  }
   // All of it: who left it there may have looked already, and not come so far.
   if (!attend() && !inbox_.looks_empty()) take_in(now, Inbox::kSize);
 
@@ -272,7 +267,6 @@ void ThreadDriver::perform_all(Chores chores) {
   for (Actions::Settlement& each : chores.actions.settle) settle(each);
   for (const TaskRef& record : chores.actions.stop) record->request_stop();
   for (Function<void()>& call : chores.actions.calls) call();
-  for (const TaskRef& series : chores.actions.cut) static_cast<SeriesRecord&>(*series).on_cut();
 }
 
 void ThreadDriver::settle(Actions::Settlement& settlement) {

@@ -18,6 +18,7 @@
 #include "cohort/group/group_executor_options.h"
 #include "cohort/task/internal/await_state.h"
 #include "cohort/task/internal/executor_home.h"
+#include "cohort/task/internal/here_turns.h"
 #include "group/inbox.h"
 #include "group/scheduler.h"
 
@@ -49,9 +50,7 @@ namespace cohort::internal {
 /// **The watcher** is a thread that fires timers. While no slot is idle, or a turn has a rest that others could run, it
 /// also looks every millisecond: a turn whose task takes long loses its rest, and a thread that the kernel says is
 /// blocked gets a slot to stand in for it. A group whose tasks were found to block is expected to do so again, and its
-/// next ones are stood in for at once. A stand-in's slot goes when the body is back. A caller's thread that runs a
-/// series is looked at every five milliseconds: it too loses its rest, and the permits for that, when one of its tasks
-/// takes long.
+/// next ones are stood in for at once. A stand-in's slot goes when the body is back.
 ///
 /// Parts: thread_driver.cc (events, ends), thread_driver_threads.cc (slots and turns), thread_driver_bodies.cc (bodies
 /// and their waits), thread_driver_watch.cc (the watcher).
@@ -72,7 +71,8 @@ class ThreadDriver {
   void submit(TaskRecord& record, bool paced);
   void submit_all(std::span<TaskRecord* const> records, bool paced);
   void submit_here(TaskRecord& record);
-  bool run_series(SeriesRecord& series, Time now);
+  bool run_here(TaskRef& record, Time now, HereTurns& turns);
+  void end_here(HereTurns& turns);
 
   void follow(TaskRecord& record, TaskRecord& predecessor);
   void cancel(TaskRecord& record);
@@ -186,9 +186,9 @@ class ThreadDriver {
 
   // Bodies.
   [[nodiscard]] std::unique_ptr<Runner> take_guest() COHORT_REQUIRES(mutex_);
-  void run_guest(std::unique_ptr<Runner> guest, SeriesRecord* series, Time now, Chores& chores) COHORT_EXCLUDES(mutex_);
+  Time run_guest(Runner& guest, Time now) COHORT_EXCLUDES(mutex_);
+  void end_guest(Runner& guest, Time now) COHORT_REQUIRES(mutex_);
   Time run_turn(Runner& runner, Time now) COHORT_EXCLUDES(mutex_);
-  Time run_series_turn(SeriesRecord& series, Runner& runner, Time now) COHORT_EXCLUDES(mutex_);
   bool run_body(TaskRecord& record, Runner& runner, Time& now) COHORT_EXCLUDES(mutex_);
   bool suspend(TaskRecord& record, Runner& runner) COHORT_EXCLUDES(mutex_);
   void arm(TaskRecord& record, AwaitState& state) COHORT_EXCLUDES(mutex_);
@@ -204,7 +204,6 @@ class ThreadDriver {
 
   static constexpr std::uint32_t kTakenInAtOnce = 256;
   static constexpr Duration kLookEvery = std::chrono::milliseconds(1);
-  static constexpr Duration kLookAtGuestsEvery = std::chrono::milliseconds(5);
   static constexpr Duration kLongTask = std::chrono::microseconds(500);
 
   static thread_local Runner* current_runner_;
@@ -227,7 +226,6 @@ class ThreadDriver {
   std::vector<std::unique_ptr<Runner>> runners_ COHORT_GUARDED_BY(mutex_);
   // For callers who run tasks on their own thread: those not in use, and those in it.
   std::vector<std::unique_ptr<Runner>> guests_ COHORT_GUARDED_BY(mutex_);
-  std::vector<Runner*> busy_guests_ COHORT_GUARDED_BY(mutex_);
   std::vector<Runner*> resting_ COHORT_GUARDED_BY(mutex_);
   std::unordered_map<const TaskRecord*, Runner*> parked_ COHORT_GUARDED_BY(mutex_);
   std::uint32_t live_threads_ COHORT_GUARDED_BY(mutex_) = 0;
@@ -246,11 +244,10 @@ class ThreadDriver {
 
   CondVar watch_wake_;
   bool watching_ COHORT_GUARDED_BY(mutex_) = false;
-  Time look_at_ COHORT_GUARDED_BY(mutex_){};                // While watching_.
-  bool watching_guests_ COHORT_GUARDED_BY(mutex_) = false;  // The same for callers' threads with several tasks,
-  Time look_at_guests_ COHORT_GUARDED_BY(mutex_){};         // which are expected to be back at once.
-  Time watcher_sleeps_until_ COHORT_GUARDED_BY(mutex_){};   // Time::min() while it is awake.
+  Time look_at_ COHORT_GUARDED_BY(mutex_){};               // While watching_.
+  Time watcher_sleeps_until_ COHORT_GUARDED_BY(mutex_){};  // Time::min() while it is awake.
   std::thread watcher_;
+  static inline thread_local constinit bool is_watcher_ = false;  // This thread fires timers.
 };
 
 }  // namespace cohort::internal

@@ -147,55 +147,66 @@ void ThreadDriver::submit_here(TaskRecord& record) {
     at_door = record.phase == Phase::kAtDoor;
   });
   if (at_door) wait_at_door(record);
-  Chores chores;
-  if (guest) run_guest(std::move(guest), nullptr, clock_.now(), chores);
-}
-
-bool ThreadDriver::run_series(SeriesRecord& series, Time now) {
-  series.submitted_at = now;
-  std::unique_ptr<Runner> guest;
+  if (!guest) return;
+  const Time end = run_guest(*guest, clock_.now());
   Chores chores;
   {
     MutexLock lock(mutex_);
-    take_in_all(now);
-    guest = take_guest();
-    if (!scheduler_.take_series(series, *guest->turn, now)) {
-      guests_.push_back(std::move(guest));
-    } else if (guest->turn->count > 1) {
-      busy_guests_.push_back(guest.get());
+    take_in_all(end);
+    end_guest(*guest, end);
+    guests_.push_back(std::move(guest));
+    follow_up(chores, end);
+  }
+  perform(chores);
+}
+
+// The guest of the record before is kept in `turns`, with a turn in which nothing is left to run. What follows from its
+// end is done before permits are taken again: it may run users' code.
+bool ThreadDriver::run_here(TaskRef& record, Time now, HereTurns& turns) {
+  if (is_watcher_) return false;  // Timers wait for nobody.
+  record->submitted_at = now;
+  std::unique_ptr<Runner> guest(static_cast<Runner*>(std::exchange(turns.open, nullptr)));
+  Chores chores;
+  {
+    MutexLock lock(mutex_);
+    if (!inbox_.looks_empty()) take_in_all(now);
+    if (guest) {
+      end_guest(*guest, now);
+    } else {
+      guest = take_guest();
     }
+    if (scheduler_.has_actions()) {
+      follow_up(chores, now);
+      lock.unlock();
+      perform(chores);
+      lock.lock();
+    }
+    if (!scheduler_.take_here(*record, *guest->turn, now)) guests_.push_back(std::move(guest));
     follow_up(chores, now);
   }
   perform(chores);
   if (!guest) return false;
-  run_guest(std::move(guest), &series, now, chores);
-  return true;
+  turns.last = std::move(record);
+  if (listener_) tell(TaskEvent::Kind::kSubmitted, *turns.last, now);
+  turns.note_end(run_guest(*guest, now));
+  turns.open = guest.release();
+  if (turns.last->has_begun()) return true;
+  turns.end();
+  record = std::move(turns.last);
+  return false;
 }
 
-// Gives the time at its end. When one of its tasks has waited, the runner has come back with a turn of that task alone.
-Time ThreadDriver::run_series_turn(SeriesRecord& series, Runner& runner, Time now) {
-  while (runner.turn->begin(now) != nullptr) {
-    series.enter_next();
-    if (listener_) {
-      tell(TaskEvent::Kind::kSubmitted, series, series.submitted_at);
-      tell(TaskEvent::Kind::kStarted, series, now);
-    }
-    {
-      const CurrentTaskScope current(&series);
-      series.run();
-    }
-    now = std::max(clock_.now(), series.started_at);
-    if (listener_) tell(TaskEvent::Kind::kSettled, series, now, series.claimed_status());
-    runner.turn->measure(series, series.claimed_status(), now);
-    const CurrentTaskScope ended(&series, true);
-    series.end_one(now);
-  }
+void ThreadDriver::end_here(HereTurns& turns) {
+  std::unique_ptr<Runner> guest(static_cast<Runner*>(std::exchange(turns.open, nullptr)));
+  Chores chores;
   {
-    const CurrentTaskScope ended(&series, true);
-    series.before_end();
+    MutexLock lock(mutex_);
+    if (!inbox_.looks_empty()) take_in_all(turns.last_end());
+    end_guest(*guest, turns.last_end());
+    guests_.push_back(std::move(guest));
+    follow_up(chores, turns.last_end());
   }
-  series.publish(now);
-  return now;
+  perform(chores);
 }
 
 std::unique_ptr<ThreadDriver::Runner> ThreadDriver::take_guest() {
@@ -205,23 +216,18 @@ std::unique_ptr<ThreadDriver::Runner> ThreadDriver::take_guest() {
   return guest;
 }
 
-// `chores` are empty.
-void ThreadDriver::run_guest(std::unique_ptr<Runner> guest, SeriesRecord* series, Time now, Chores& chores) {
-  Runner* outer = std::exchange(current_runner_, guest.get());
-  const Time end = series != nullptr ? run_series_turn(*series, *guest, now) : run_turn(*guest, now);
+// Gives the time at its end.
+Time ThreadDriver::run_guest(Runner& guest, Time now) {
+  Runner* const outer = std::exchange(current_runner_, &guest);
+  const Time end = run_turn(guest, now);
   current_runner_ = outer;
-  {
-    MutexLock lock(mutex_);
-    take_in_all(end);
-    if (guest->turn->out) scheduler_.finish(*guest->turn, end);
-    std::erase(busy_guests_, guest.get());
-    if (guest->in_turn) leave_turn(*guest);
-    release_slot(*guest, end);
-    guests_.push_back(std::move(guest));
-    follow_up(chores, end);
-  }
-  perform(chores);
-  if (series != nullptr) series->end_all();
+  return end;
+}
+
+void ThreadDriver::end_guest(Runner& guest, Time now) {
+  if (guest.turn->out) scheduler_.finish(*guest.turn, now);
+  if (guest.in_turn) leave_turn(guest);
+  release_slot(guest, now);
 }
 
 }  // namespace cohort::internal

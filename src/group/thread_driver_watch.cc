@@ -25,13 +25,12 @@ bool is_blocked_in_kernel(std::int32_t thread_id) {
   return name_end != std::string_view::npos && name_end + 2 < line.size() && line[name_end + 2] != 'R';
 }
 
-Time ThreadDriver::look_time() const {
-  return std::min(watching_ ? look_at_ : Time::max(), watching_guests_ ? look_at_guests_ : Time::max());
-}
+Time ThreadDriver::look_time() const { return watching_ ? look_at_ : Time::max(); }
 
 bool ThreadDriver::needs_watching() const { return scheduler_.idle_workers() == 0 || batches_ != 0 || unstarted_ != 0; }
 
 void ThreadDriver::watch() {
+  is_watcher_ = true;
   for (;;) {
     Chores chores;
     bool look_now = false;
@@ -88,10 +87,6 @@ void ThreadDriver::look_around() {
       if (runner->blocked || now < runner->probe_at) continue;
       suspects.push_back({runner.get(), runner->turns, turn.begun(), runner->thread_id});
     }
-    for (Runner* guest : busy_guests_) {
-      if (now - Time(Duration(guest->turn->current_started.load(std::memory_order_relaxed))) < kLongTask) continue;
-      scheduler_.give_back(*guest->turn, now);
-    }
     follow_up(chores, now);
     lock.unlock();
     perform(chores);
@@ -122,8 +117,6 @@ void ThreadDriver::look_around() {
   for (; unstarted_ > 0; --unstarted_) wake_one(chores);
   watching_ = needs_watching() || retries;
   look_at_ = now + kLookEvery;
-  watching_guests_ = !busy_guests_.empty();
-  look_at_guests_ = now + kLookAtGuestsEvery;
   follow_up(chores, now);
   lock.unlock();
   perform(chores);

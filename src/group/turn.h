@@ -7,7 +7,7 @@
 
 #include "cohort/base/clock.h"
 #include "cohort/base/internal/intrusive_list.h"
-#include "cohort/task/internal/series_record.h"
+#include "cohort/task/internal/task_record.h"
 #include "group/group.h"
 
 namespace cohort::internal {
@@ -20,9 +20,6 @@ namespace cohort::internal {
 /// 1. `cursor_` holds the next entry and the end in one word; begin() moves the next, take_back() the end, both by
 ///    compare-and-swap. So an entry is either begun by the worker or taken back by the scheduler, never both.
 /// 2. So a task in a turn that is to end without having run is taken back first, and then waits like any other.
-///
-/// A turn of a series (see SeriesRecord) has one record for all its entries, and a segment for each. What is taken back
-/// of it goes into no queue: its maker is told.
 ///
 /// What the tasks of a segment used can be measured by the worker as it goes, which spares the scheduler to look at
 /// each of them again under its lock.
@@ -38,7 +35,7 @@ struct Turn : ListLinks<Turn> {
     std::uint32_t count = 0;
     bool concurrency = false;  ///< Holds a permit of layer 3.
     bool in_flight = false;    ///< Holds a place of layer 2.
-    bool plain = false;        ///< Its tasks have no time limits and its group was plain, see Group.
+    bool plain = false;        ///< None of its tasks has a time limit, and its group was plain, see Group.
     double each_ns = 0;        ///< Charged for each task when it was taken, before the weight.
     double charged_ns = 0;     ///< Charged for all of it so far.
     // Added up by a worker that measures.
@@ -79,14 +76,6 @@ struct Turn : ListLinks<Turn> {
 
   /// The group of an entry that has not ended.
   [[nodiscard]] Group& group_of(std::uint32_t entry) const { return *segments[segment_of[entry]].group; }
-  /// Its name.
-  [[nodiscard]] const TaskLabel& label_of(std::uint32_t entry) const {
-    return series != nullptr ? *series->plan().labels[entry] : tasks[entry]->label();
-  }
-  /// The first entry that may not have ended.
-  [[nodiscard]] std::uint32_t first_open() const {
-    return series == nullptr ? ended_tasks : std::max(begun(), ended_tasks + 1) - 1;
-  }
 
   /// Ends the turn after what has begun; returns how many that is.
   std::uint32_t take_back() {
@@ -101,8 +90,7 @@ struct Turn : ListLinks<Turn> {
 
   void reset() {
     count = segment_count = ended_segments = ended_tasks = 0;
-    goes_on = global = false;
-    series = nullptr;
+    goes_on = global = here = false;
     accrued_entry = 0;
     accrued_ns = 0;
     cursor_.store(0, std::memory_order_relaxed);
@@ -123,9 +111,9 @@ struct Turn : ListLinks<Turn> {
   std::uint32_t segment_count = 0;
   std::uint32_t ended_segments = 0;  ///< So many of the first have been ended although the turn goes on,
   std::uint32_t ended_tasks = 0;     ///< with so many tasks, which are not there any more.
-  SeriesRecord* series = nullptr;    ///< What all its entries are of; kept by who runs it.
   bool goes_on = false;              ///< Its one entry has begun before: a coroutine, or a task that was parked.
   bool global = false;               ///< Holds a permit of layer 1.
+  bool here = false;                 ///< The thread that runs it keeps its record, see Scheduler::take_here.
   bool out = false;                  ///< Listed by the scheduler.
   Time taken_at{};
   Duration expected{0};             ///< How long it should take.

@@ -23,15 +23,19 @@ auto fields(const ExecProgram& p) {
   return std::tuple(p.path, p.arguments, p.environment, p.max_output, p.max_memory, p.max_processes, p.cpu_time,
                     p.kill_after);
 }
-auto fields(const HttpPool& p) { return std::tuple(p.urls, p.timeout, p.max_attempts, p.max_concurrent, p.breaker); }
+auto fields(const HttpPool& p) {
+  return std::tuple(p.urls, p.timeout, p.max_attempts, p.max_concurrent, p.breaker, p.backup_urls, p.auth_is_failure,
+                    p.panic_share);
+}
 auto fields(const HttpPluginOptions& h) { return std::tuple(h.allow_private, h.allow_urls, h.timeout, h.max_response); }
 auto fields(const FileSourceOptions& f) {
   return std::tuple(f.roots, f.allow_http, f.allow_private, f.max_bytes, f.timeout);
 }
 auto fields(const NodeConfig& c) {
-  return std::tuple(std::tuple(c.name, c.log_level, c.drain_grace, c.groups, c.group_defaults), fields(c.chains),
-                    fields(c.store), fields(c.admin), c.exec.programs.size(), fields(c.http), c.http.pools.size(),
-                    fields(c.files));
+  return std::tuple(
+      std::tuple(c.name, c.log.level, c.log.format, c.log.file, c.drain_grace, c.groups, c.group_defaults),
+      fields(c.chains), fields(c.store), fields(c.admin), c.exec.programs.size(), fields(c.http), c.http.pools.size(),
+      fields(c.files));
 }
 
 TEST(ConfigValuesTest, EmptyTextsAreTheDefaults) {
@@ -46,7 +50,8 @@ TEST(ConfigValuesTest, EmptyTextsAreTheDefaults) {
 
 TEST(ConfigValuesTest, EveryKeySetsItsMember) {
   const Result<NodeConfig> config = parse_config(R"(
-node: {name: n7, log_level: error, drain_grace: 1m}
+node: {name: n7, log_level: debug, drain_grace: 1m}
+log: {level: error, format: json, file: /var/log/x}
 groups:
   defaults: {max_concurrency: 5}
   "vip:*": {max_concurrency: 8, weight: 4.5, max_in_flight: unlimited, max_overrunning: 9,
@@ -67,18 +72,19 @@ plugins:
   http: {allow_urls: false, allow_private: true, timeout: 26s, max_response: 27}
   files: {roots: [/a, /b], allow_http: false, allow_private: true, max_bytes: 28, timeout: 29s}
 providers:
-  b: {urls: [http://x], timeout: 30s, max_attempts: 31, max_concurrent: 32,
+  b: {urls: [http://x], timeout: 30s, max_attempts: 31, max_concurrent: 32, backup_urls: [http://y],
+      auth_is_failure: true, panic_share: 0.5,
       breaker: {min_calls: 33, error_rate_threshold: 0.34, slow_call_threshold: 35s, slow_rate_threshold: 0.36,
                 consecutive_failure_threshold: 37, open_base: 38s, open_max: 39s, open_backoff_multiplier: 4,
                 open_jitter_ratio: 0.41, permitted_calls_in_half_open: 42, half_open_success_threshold: 41,
-                half_open_failure_threshold: 40, half_open_max_duration: 43s}}
+                half_open_failure_threshold: 40, half_open_max_duration: 43s, shadow: true}}
 retention: {tasks: 0}
 )");
 
   ASSERT_TRUE(config) << config.error();
   NodeConfig expected;
   expected.name = "n7";
-  expected.log_level = LogLevel::kError;
+  expected.log = {.level = LogLevel::kError, .format = LogConfig::Format::kJson, .file = "/var/log/x"};
   expected.drain_grace = 1min;
   expected.group_defaults.max_concurrency = 5;
   GroupLimits& vip = expected.groups["vip:*"];
@@ -107,6 +113,8 @@ retention: {tasks: 0}
   HttpPool& pool = expected.http.pools["b"];
   std::tie(pool.timeout, pool.max_attempts, pool.max_concurrent) = std::tuple(30s, 31, 32);
   pool.urls = {"http://x"};
+  pool.backup_urls = {"http://y"};
+  std::tie(pool.auth_is_failure, pool.panic_share) = std::tuple(true, 0.5);
   BreakerOptions& breaker = pool.breaker;
   std::tie(breaker.min_calls, breaker.consecutive_failure_threshold) = std::tuple(33, 37);
   std::tie(breaker.error_rate_threshold, breaker.slow_rate_threshold) = std::tuple(0.34, 0.36);
@@ -115,6 +123,7 @@ retention: {tasks: 0}
   std::tie(breaker.open_base, breaker.open_max) = std::tuple(38s, 39s);
   std::tie(breaker.permitted_calls_in_half_open, breaker.half_open_success_threshold) = std::tuple(42, 41);
   breaker.half_open_failure_threshold = 40;
+  breaker.shadow = true;
   EXPECT_TRUE(fields(*config) == fields(expected));
   EXPECT_TRUE(fields(config->exec.programs.at("p")) == fields(expected.exec.programs["p"]));
   EXPECT_TRUE(fields(config->http.pools.at("b")) == fields(pool));

@@ -1,5 +1,6 @@
 #include "cohort/node/node.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,11 +10,13 @@
 #include "admin/http_server.h"
 #include "admin/request_guard.h"
 #include "cohort/base/log.h"
+#include "cohort/base/version.h"
 #include "cohort/group/group_executor.h"
 #include "cohort/plugin/exec_plugin.h"
 #include "cohort/plugin/file_source.h"
 #include "cohort/plugin/http_plugin.h"
 #include "cohort/plugin/sha256_plugin.h"
+#include "node/artifact_sweeper.h"
 
 namespace cohort {
 namespace {
@@ -60,6 +63,33 @@ Result<void> add_built_in(const NodeConfig& config, PluginRegistry& plugins) {
   return plugins.add("sha256", make_sha256_plugin());
 }
 
+// Descriptors that a node needs beside its connections: for the store and the log, and for each task that runs.
+constexpr std::uint64_t kFilesOfNode = 64;
+constexpr std::uint64_t kFilesOfTask = 10;
+constexpr std::uint64_t kFewestConnections = 16;
+
+// Fits max_connections to what the limit of open files leaves. kInvalid: it leaves too little.
+Result<void> fit_connections(NodeConfig& config) {
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return {};
+  const std::uint64_t reserved = kFilesOfNode + kFilesOfTask * config.chains.concurrency;
+  const std::uint64_t needed = reserved + std::min<std::uint64_t>(kFewestConnections, config.admin.max_connections);
+  if (files.rlim_cur < needed) {
+    return Error{ErrorCode::kInvalid, "this process may have " + std::to_string(files.rlim_cur) +
+                                          " files open; a node with chains.concurrency " +
+                                          std::to_string(config.chains.concurrency) + " needs at least " +
+                                          std::to_string(needed) +
+                                          ". Raise the limit (ulimit -n, or LimitNOFILE of its service), or lower "
+                                          "chains.concurrency"};
+  }
+  const std::uint64_t left = files.rlim_cur - reserved;
+  if (left >= config.admin.max_connections) return {};
+  COHORT_LOG(kInfo, "node", "max_connections is fitted to the limit of open files", {"max_connections", left},
+             {"configured", config.admin.max_connections}, {"open_files", files.rlim_cur});
+  config.admin.max_connections = static_cast<std::uint32_t>(left);
+  return {};
+}
+
 }  // namespace
 
 class Node::Impl {
@@ -69,12 +99,22 @@ class Node::Impl {
 
   Result<void> start() {
     if (config_.chains.work_folder.empty()) config_.chains.work_folder = config_.store.folder / "work";
-    config_.exec.folder = config_.chains.work_folder;
+    if (config_.exec.artifacts.empty()) config_.exec.artifacts = config_.store.folder / "artifacts";
+    if (auto fits = fit_connections(config_); !fits) return fits;
     if (auto added = add_built_in(config_, plugins_); !added) return added;
     if (auto listening = listen(); !listening) return listening;  // Before anything runs.
     if (auto opened = open_store(); !opened) return opened;
+    // So no other node starts here before every program of this one has ended.
+    Plugin& exec = *plugins_.find("exec");
+    if (auto held = hold_until_programs_end(exec, store_->folder_descriptor()); !held) return held;
     if (auto started = start_chains(); !started) return started;
     serve();
+    sweeper_ = std::make_unique<ArtifactSweeper>(config_.exec.artifacts, *store_);
+    COHORT_LOG(kInfo, "node", "the node is ready", {"node", config_.name}, {"version", COHORT_VERSION},
+               {"address", address()}, {"folder", config_.store.folder.string()},
+               {"concurrency", config_.chains.concurrency}, {"groups", config_.groups.size()},
+               {"programs", config_.exec.programs.size()}, {"providers", config_.http.pools.size()},
+               {"max_connections", config_.admin.max_connections}, {"exec_helper", exec_helper_pid(exec)});
     return {};
   }
 
@@ -82,9 +122,11 @@ class Node::Impl {
     MutexLock lock(ending_);
     if (state_.load() == NodeState::kStopped) return;
     state_ = NodeState::kDraining;
+    sweeper_.reset();
     if (engine_) static_cast<void>(engine_->drain(grace).await());
     if (routes_) routes_->close();
     if (server_) server_->stop();
+    if (server_) COHORT_LOG(kInfo, "node", "the node has stopped", {"node", config_.name});
     state_ = NodeState::kStopped;
   }
 
@@ -167,6 +209,7 @@ class Node::Impl {
   std::unique_ptr<NodeControl> control_;
   std::unique_ptr<AdminRoutes> routes_;
   std::unique_ptr<HttpServer> server_;
+  std::unique_ptr<ArtifactSweeper> sweeper_;
 };
 
 Node::Node(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -49,15 +49,28 @@ std::string check_group_name(const std::string& name) {
   return name.find('*') < name.size() - 1 ? "has a * that is not at its end; only there it stands for anything" : "";
 }
 
+internal::ValueKind<LogLevel> log_level() {
+  return kinds::choice<LogLevel>({{"debug", LogLevel::kDebug},
+                                  {"info", LogLevel::kInfo},
+                                  {"warning", LogLevel::kWarning},
+                                  {"error", LogLevel::kError}});
+}
+
+Section<LogConfig> log_section() {
+  using Format = LogConfig::Format;
+  return Section<LogConfig>()
+      .key("level", &LogConfig::level, log_level(), "Minimum level to log.")
+      .key("format", &LogConfig::format, kinds::choice<Format>({{"text", Format::kText}, {"json", Format::kJson}}),
+           "A line of text, or a JSON object, for each entry.")
+      .key("file", &LogConfig::file, kinds::path(true), "Empty: standard error. SIGHUP opens it anew.",
+           {.sample = "/var/log/cohort.log"});
+}
+
 Section<NodeConfig> node_section() {
+  const auto level = [](auto& config) -> auto& { return config.log.level; };
   return Section<NodeConfig>()
       .key("name", &NodeConfig::name, kinds::text(1, 128), "The node's name among nodes; the same after a restart.")
-      .key("log_level", &NodeConfig::log_level,
-           kinds::choice<LogLevel>({{"debug", LogLevel::kDebug},
-                                    {"info", LogLevel::kInfo},
-                                    {"warning", LogLevel::kWarning},
-                                    {"error", LogLevel::kError}}),
-           "What is logged: this and what is worse.")
+      .key("log_level", level, log_level(), "As `log.level`, which counts if both are set. For older files.")
       .key("drain_grace", &NodeConfig::drain_grace, kinds::duration(0s, 24h),
            "How long running tasks have when the node is told to stop; a program then has its `kill_after`.");
 }
@@ -117,7 +130,10 @@ Section<ChainOptions> chain_section() {
            "How long a waiting task keeps its folder meanwhile.")
       .key("overrun_grace", &ChainOptions::overrun_grace, kinds::duration(0s, 24h),
            "How long a step may go on past its time-out until its task fails.")
-      .key("lease", &ChainOptions::lease, kinds::duration(1s, 1h), "A node unheard of for so long has lost its tasks.")
+      .key("poison_after", &ChainOptions::poison_after, kinds::count(1, kMany),
+           "Deaths of the node during a step in a process of its own (`exec`), after which the step is poison.")
+      .key("lease", &ChainOptions::lease, kinds::duration(1s, 1h),
+           "Where nodes share a store: a node unheard of for so long has lost its tasks.")
       .key("renew_every", &ChainOptions::renew_every, kinds::duration(100ms, 30min),
            "How often the node says that it lives. Shorter than half of `lease`.")
       .key("look_every", &ChainOptions::look_every, kinds::duration(100ms, 24h),
@@ -149,7 +165,8 @@ Section<AdminConfig> admin_section() {
       .key("address", &AdminConfig::address, loopback_address(), "Where it listens.")
       .key("port", &AdminConfig::port, kinds::count(0, 65'535), "0: any that is free.")
       .key("threads", &AdminConfig::threads, kinds::count(1, 64), "Threads that answer.")
-      .key("max_connections", &AdminConfig::max_connections, kinds::count(1, 65'536), "More are turned away.")
+      .key("max_connections", &AdminConfig::max_connections, kinds::count(1, 65'536),
+           "Beyond it the longest idle connection is ended for a new one. Fitted to the limit of open files.")
       .key("max_event_streams", &AdminConfig::max_event_streams, kinds::count(1, 10'000),
            "Readers of events at a time.")
       .key("max_body", &AdminConfig::max_body, kinds::size(kKiB, 64 * kMiB), "Of a request.")
@@ -181,14 +198,31 @@ Section<ExecProgram> program_section() {
            {.sample = "64"})
       .key("cpu_time", &ExecProgram::cpu_time, kinds::duration(0s, kMonth),
            "Of each of its processes, at least 1s; 0: any.", {.sample = "60s"})
-      .key("kill_after", &ExecProgram::kill_after, kinds::duration(1ms, 1h), "From SIGTERM to SIGKILL.")
+      .key("kill_after", &ExecProgram::kill_after, kinds::duration(1ms, 1h), "Delay between SIGTERM and SIGKILL.")
+      .key("output", &ExecProgram::output,
+           kinds::choice<ExecProgram::Output>({{"json", ExecProgram::Output::kJson},
+                                               {"text", ExecProgram::Output::kText},
+                                               {"ignore", ExecProgram::Output::kIgnore}}),
+           "What its standard output is. json: nothing or an object, the step's outputs; text: kept as the output "
+           "`output`; ignore: thrown away.")
+      .key("artifacts", &ExecProgram::artifacts, kinds::text(0, 255),
+           "A folder, relative to the one it begins in, whose files outlive the step. The task lists them; they are "
+           "removed with the task.",
+           {.sample = "out"})
+      .key("max_artifacts", &ExecProgram::max_artifacts, kinds::size(1, kTiB),
+           "Bytes of all artifacts of a step; more fail the step.")
       .check(check_program);
 }
 
 Section<ExecOptions> exec_section() {
-  return Section<ExecOptions>().by_name(
-      "programs", [](ExecOptions& exec, const std::string& name) -> auto& { return exec.programs[name]; },
-      program_section(), {.samples = {"thumbnail"}}, "The programs that steps may run.");
+  return Section<ExecOptions>()
+      .key("use_cgroups", &ExecOptions::use_cgroups, kinds::yes_no(),
+           "Whether each step gets a cgroup (version 2), where one may be made.")
+      .key("helper", &ExecOptions::helper, kinds::path(true),
+           "The program cohort-exec-helper. Empty: beside `cohort`, or where it was installed.")
+      .by_name(
+          "programs", [](ExecOptions& exec, const std::string& name) -> auto& { return exec.programs[name]; },
+          program_section(), {.samples = {"thumbnail"}}, "The programs that steps may run.");
 }
 
 Section<HttpPluginOptions> http_section() {
@@ -229,10 +263,11 @@ Section<BreakerOptions> breaker_section() {
   return Section<B>()
       .key("min_calls", &B::min_calls, kinds::count(1, kMany), "Below that many calls no rate counts.")
       .key("error_rate_threshold", &B::error_rate_threshold, rate, "It opens when so many calls fail.")
-      .key("slow_call_threshold", &B::slow_call_threshold, wait, "So long is slow.")
+      .key("slow_call_threshold", &B::slow_call_threshold, wait,
+           "So long is slow. Unless set: 4 s, or the pool's `timeout` where that is shorter.")
       .key("slow_rate_threshold", &B::slow_rate_threshold, rate, "It opens when so many calls are slow.")
       .key("consecutive_failure_threshold", &B::consecutive_failure_threshold, kinds::count(1, kMany),
-           "It opens after so many failures in a row.")
+           "It opens after so many failures in a row, or twice as many calls in a row that were cut off unanswered.")
       .key("open_base", &B::open_base, wait, "How long it stays open the first time.")
       .key("open_max", &B::open_max, wait, "And at most. Not below `open_base`.")
       .key("open_backoff_multiplier", &B::open_backoff_multiplier, kinds::number(1, 10),
@@ -244,7 +279,9 @@ Section<BreakerOptions> breaker_section() {
            "So many that succeed close it. At most `permitted_calls_in_half_open`.")
       .key("half_open_failure_threshold", &B::half_open_failure_threshold, kinds::count(1, 64),
            "So many that fail open it again. At most `permitted_calls_in_half_open`.")
-      .key("half_open_max_duration", &B::half_open_max_duration, wait, "Undecided for so long, it opens again.")
+      .key("half_open_max_duration", &B::half_open_max_duration, wait,
+           "Undecided for so long, it opens again; but goes on if no call has failed.")
+      .key("shadow", &B::shadow, kinds::yes_no(), "It only says what it would do, and lets every call pass.")
       .check(check_breaker);
 }
 
@@ -256,6 +293,12 @@ Section<HttpPool> pool_section() {
       .key("timeout", &HttpPool::timeout, kinds::duration(1ms, 24h), "Of one try.")
       .key("max_attempts", &HttpPool::max_attempts, kinds::count(1, 64), "Tries of one call, each at another URL.")
       .key("max_concurrent", &HttpPool::max_concurrent, kinds::count(1, kMany), "Calls of one URL at a time.")
+      .key("backup_urls", &HttpPool::backup_urls, kinds::list_of(kinds::url(), 0, 63),
+           "Called only while none of `urls` may be.", {.sample = "[https://far.example]"})
+      .key("auth_is_failure", &HttpPool::auth_is_failure, kinds::yes_no(),
+           "Whether 401 and 403 count as failures of the URL and another one is asked.")
+      .key("panic_share", &HttpPool::panic_share, kinds::number(0, 1),
+           "When more than this share of the URLs is open, calls are spread over all. 1: never.")
       .section("breaker", &HttpPool::breaker, breaker_section(), "The circuit breaker of each URL.");
 }
 
@@ -266,6 +309,7 @@ Section<NodeConfig> make_table() {
   const auto pool = [](NodeConfig& config, const std::string& name) -> auto& { return config.http.pools[name]; };
   return Section<NodeConfig>()
       .section("node", kSelf, node_section(), "The node itself.")
+      .section("log", &NodeConfig::log, log_section(), "What the node says of itself, and where.")
       .by_name(
           "groups", group, group_section(), {.samples = {"defaults", "vip:*"}, .check = check_group_name},
           "Limits by group (tenant). A name that ends in `*` is for all that begin so; `defaults` is for the others, "

@@ -17,7 +17,7 @@
 #include "cohort/base/text_time.h"
 #include "cohort/base/version.h"
 #include "cohort/node/node.h"
-#include "node/stderr_log.h"
+#include "node/node_log.h"
 
 namespace cohort {
 namespace {
@@ -37,6 +37,7 @@ struct ServeOptions {
   std::string name = {};
   std::string log_level = {};
   int port = -1;
+  bool accept_lost_log = false;
 };
 
 Result<NodeConfig> config_of(const ServeOptions& options) {
@@ -48,39 +49,50 @@ Result<NodeConfig> config_of(const ServeOptions& options) {
   }
   if (!options.folder.empty()) config.store.folder = options.folder;
   if (!options.name.empty()) config.name = options.name;
+  config.store.accept_lost_log = options.accept_lost_log;
   if (options.port >= 0) config.admin.port = static_cast<std::uint16_t>(options.port);
   for (const LogLevel level : {LogLevel::kDebug, LogLevel::kInfo, LogLevel::kWarning, LogLevel::kError}) {
-    if (to_string(level) == options.log_level) config.log_level = level;
+    if (to_string(level) == options.log_level) config.log.level = level;
   }
   return config;
 }
 
 // Every thread that is started later leaves these signals to serve().
-sigset_t block_ends() {
-  sigset_t ends;
-  sigemptyset(&ends);
-  sigaddset(&ends, SIGTERM);
-  sigaddset(&ends, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &ends, nullptr);
+sigset_t block_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int each : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, each);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
-  return ends;
+  return signals;
 }
 
-// A connection is a file. The soft limit is often 1,024, for programs that use select().
-void allow_many_files() {
-  constexpr rlim_t kEnough = 16'384;
+// A connection is a file, and so is much of a running task. The soft limit is often 1,024, for programs that use
+// select().
+void allow_many_files(const NodeConfig& config) {
+  const rlim_t enough = std::max<rlim_t>(16'384, 100 + 10 * config.chains.concurrency + config.admin.max_connections);
   rlimit files{};
-  if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= kEnough) return;
-  files.rlim_cur = std::min(files.rlim_max, kEnough);
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= enough) return;
+  files.rlim_cur = std::min(files.rlim_max, enough);
   setrlimit(RLIMIT_NOFILE, &files);
 }
 
-// The first signal drains; the second leaves at once: what was acknowledged is on the disk, what ran goes on from its
-// last checkpoint, and children die with this process.
-int wait_for_the_end(Node& node, const sigset_t& ends, Duration grace) {
-  int signal = 0;
-  sigwait(&ends, &signal);
-  std::cerr << "stopping: up to " << format_duration(grace) << " for what runs; another signal leaves at once\n";
+void reopen(NodeLog& log) {
+  log.reopen();
+  COHORT_LOG(kInfo, "node", "SIGHUP: the log was opened anew");
+}
+
+// The first SIGTERM or SIGINT drains; another, a second later or more, leaves at once: what was acknowledged is on the
+// disk, what ran goes on from its last checkpoint, and programs die with this process. (Terminals and service managers
+// send the same signal twice in a moment.)
+int wait_for_the_end(Node& node, NodeLog& log, const sigset_t& signals, Duration grace) {
+  for (int signal = SIGHUP; signal == SIGHUP;) {
+    if (sigwait(&signals, &signal) == 0 && signal == SIGHUP) reopen(log);
+  }
+  const Time first = system_clock().now();
+  // Through the log, which never waits for its reader.
+  COHORT_LOG(kWarning, "node", "stopping: what runs has some time; another signal leaves at once",
+             {"grace", format_duration(grace)});
   std::atomic<bool> drained{false};
   std::jthread drains([&] {
     node.drain(grace);
@@ -88,10 +100,12 @@ int wait_for_the_end(Node& node, const sigset_t& ends, Duration grace) {
   });
   const timespec moment{.tv_sec = 0, .tv_nsec = 20'000'000};
   while (!drained) {
-    if (sigtimedwait(&ends, nullptr, &moment) > 0) {
-      std::cerr << "leaving at once\n";
-      _exit(kFailed);
-    }
+    const int signal = sigtimedwait(&signals, nullptr, &moment);
+    if (signal == SIGHUP) reopen(log);
+    if (signal <= 0 || signal == SIGHUP || system_clock().now() - first < std::chrono::seconds(1)) continue;
+    COHORT_LOG(kWarning, "node", "leaving at once");
+    log.flush(std::chrono::milliseconds(200));
+    _exit(kFailed);
   }
   return kDone;
 }
@@ -106,23 +120,34 @@ void greet(const Node& node, const NodeConfig& config) {
 }
 
 int serve(const ServeOptions& options) {
-  static StderrLog log;
-  const sigset_t ends = block_ends();
-  allow_many_files();
+  const sigset_t signals = block_signals();
   Result<NodeConfig> config = config_of(options);
   if (!config) return complain(config.error());
-  set_log_sink(&log, config->log_level);
-  auto node = Node::start(*config);
-  if (!node) return complain(node.error());
-  greet(**node, *config);
-  return wait_for_the_end(**node, ends, config->drain_grace);
+  allow_many_files(*config);
+  Result<std::unique_ptr<NodeLog>> log = NodeLog::open(config->log);
+  if (!log) return complain(log.error());
+  set_log_sink(log->get(), config->log.level);
+  COHORT_LOG(kInfo, "node", "the node starts", {"node", config->name}, {"version", COHORT_VERSION},
+             {"config", options.config.empty() ? "defaults" : options.config});
+  int code = kFailed;
+  if (auto node = Node::start(*config)) {
+    greet(**node, *config);
+    code = wait_for_the_end(**node, **log, signals, config->drain_grace);
+  } else {
+    COHORT_LOG(kError, "node", "the node cannot start", {"error", node.error().message});
+    code = complain(node.error());
+  }
+  set_log_sink(nullptr);
+  return code;
 }
 
 // All that a start would refuse, without starting anything.
 int check_config(const std::string& file) {
   const Result<NodeConfig> config = read_config(file);
   if (!config) return complain({ErrorCode::kInvalid, config.error().message});
-  if (const auto exec = make_exec_plugin(config->exec); !exec) return complain(exec.error());
+  ExecOptions programs = config->exec;
+  if (programs.artifacts.empty()) programs.artifacts = config->store.folder / "artifacts";
+  if (const auto exec = make_exec_plugin(programs); !exec) return complain(exec.error());
   if (const auto http = make_http_plugin(config->http); !http) return complain(http.error());
   if (const auto files = make_file_source(config->files); !files) return complain(files.error());
   std::cout << file << " is fine: " << config->groups.size() << " groups, " << config->exec.programs.size()
@@ -148,12 +173,14 @@ void add_serve(CLI::App& app, int& exit_code) {
   verb->add_option("--port", options->port, "Port on loopback (7070); 0: any that is free")
       ->check(CLI::Range(0, 65535));
   verb->add_option("--name", options->name, "Its name among nodes");
-  verb->add_option("--log-level", options->log_level, "What it says on standard error")
+  verb->add_flag("--accept-lost-log", options->accept_lost_log,
+                 "Start although the store's write-ahead log is missing; what was only in there is lost");
+  verb->add_option("--log-level", options->log_level, "Minimum level to log")
       ->check(CLI::IsMember({"debug", "info", "warning", "error"}));
   verb->footer(
       "Example:\n  cohort serve --folder ./cohort-data --port 7070\n\n"
-      "SIGTERM or Ctrl-C: takes no more tasks, finishes or checkpoints what runs, then leaves; once more: leaves at "
-      "once.");
+      "SIGTERM or Ctrl-C: takes no more tasks, finishes or checkpoints what runs, then leaves; once more, a second "
+      "later: leaves at once. SIGHUP: opens the log file anew.");
   verb->callback([options, &exit_code] { exit_code = serve(*options); });
 }
 

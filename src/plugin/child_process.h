@@ -1,17 +1,13 @@
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "cohort/base/result.h"
+#include "plugin/exec_helper.h"
 #include "plugin/file_descriptor.h"
-#include "plugin/process_keeper.h"
-#include "plugin/spawner.h"
 
 namespace cohort {
 
@@ -33,56 +29,42 @@ struct ChildStatus {
     kExited,      ///< `code` is its exit code.
     kSignalled,   ///< `code` is the signal.
     kNotStarted,  ///< The program could not be run; `code` is the errno.
-    kUnknown,     ///< Somebody else in this process has waited for it, or SIGCHLD is ignored.
+    kLost,        ///< The exec helper died, and the program was killed.
   };
-  How how = How::kUnknown;
+  How how = How::kLost;
   int code = 0;
 };
 
-/// A program that runs in a process group of its own, with its output and errors to read from here.
-///
-/// 1. Its process is forked, made the leader of its group and waits. It dies with this process: it is sent SIGKILL, and
-///    where it has not asked for that yet it finds its parent gone or reads an end of file instead of the word to go.
-/// 2. The keeper is told of the group. Only then the child is told to go, and executes the program.
-/// 3. When it has ended it stays a zombie, so its number stays its own, until what is left of the group has been sent
-///    SIGKILL and the keeper has been told. Nothing escapes: a process with SIGKILL pending cannot fork. What has left
-///    the group by setsid() or setpgid() is not followed.
+/// A program that the exec helper runs, with its output and errors to read from here. When it has ended, nothing is
+/// left of its descendants, wherever they went.
 ///
 /// Thread-safety: thread-compatible.
 class ChildProcess {
  public:
-  /// Spawner and keeper must outlive it. kRejected and kUnavailable: it may pass.
-  [[nodiscard]] static Result<ChildProcess> start(const ChildRequest& request, Spawner& spawner, ProcessKeeper& keeper);
-  ChildProcess(ChildProcess&& other) noexcept;
+  /// kRejected: this process or the helper is short of something. kUnavailable: there is no helper.
+  [[nodiscard]] static Result<ChildProcess> start(const ChildRequest& request, ExecHelper& helper);
+  ChildProcess(ChildProcess&&) noexcept = default;
   ChildProcess& operator=(ChildProcess&&) = delete;
   /// Kills it, if finish() was not called, and waits for that.
   ~ChildProcess();
 
-  /// To poll: readable when the program has ended.
-  [[nodiscard]] int process() const { return process_.get(); }
+  /// To poll: readable when the program and all its descendants have ended.
+  [[nodiscard]] int process() const { return channel_.get(); }
   /// Not blocking.
   [[nodiscard]] int output() const { return output_.get(); }
   [[nodiscard]] int errors() const { return errors_.get(); }
-  [[nodiscard]] pid_t pid() const { return pid_; }
 
-  void signal_group(int signal) const;
-  /// Kills what is left of the group, waits for the program and says how it ended. Call it when process() is readable:
-  /// else it kills the program. What is in output() and errors() can still be read.
+  /// Asks all its processes to end (SIGTERM), or kills them (SIGKILL).
+  void signal(exec_protocol::Signal signal) const;
+  /// Waits for the end and says how it was. What is in output() and errors() can still be read.
   ChildStatus finish();
 
  private:
-  explicit ChildProcess(ProcessKeeper& keeper) : keeper_(&keeper) {}
-  Result<void> let_go();
-  [[nodiscard]] std::optional<int> start_error() const;
+  ChildProcess() = default;
 
-  ProcessKeeper* keeper_;
-  pid_t pid_ = -1;
-  bool is_kept_ = false;
-  FileDescriptor process_;
+  FileDescriptor channel_;
   FileDescriptor output_;
   FileDescriptor errors_;
-  FileDescriptor go_;
-  FileDescriptor report_;  // An errno, when the program could not be run.
 };
 
 }  // namespace cohort

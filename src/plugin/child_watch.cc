@@ -1,7 +1,6 @@
 #include "plugin/child_watch.h"
 
 #include <poll.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -39,7 +38,7 @@ class Watch {
       const int ready = ::poll(polled_.data(), polled_.size(), milliseconds_to_kill());
       if (ready < 0 && errno == EINTR) continue;
       if (ready < 0) {
-        return Error{ErrorCode::kUnavailable,
+        return Error{is_shortage(errno) ? ErrorCode::kRejected : ErrorCode::kUnavailable,
                      "a process could not be waited for: " + std::generic_category().message(errno)};
       }
       if (polled_[kProcess].revents != 0) break;
@@ -65,14 +64,14 @@ class Watch {
   void ask_to_end() {
     polled_[kStop].fd = -1;
     end_.was_stopped = true;
-    child_.signal_group(SIGTERM);
+    child_.signal(exec_protocol::Signal::kTerminate);
     kill_at_ = saturating_add(system_clock().now(), options_.kill_after);
   }
 
   void kill() {
     polled_[kStop].fd = -1;
     kill_at_.reset();
-    child_.signal_group(SIGKILL);
+    child_.signal(exec_protocol::Signal::kKill);
   }
 
   Got read_into_chunk(int file) {
@@ -104,7 +103,7 @@ class Watch {
     return got;
   }
 
-  // Only what is there: somebody who has left the group may have the other end for ever.
+  // Only what is there: another process of the machine may have been handed the other end.
   void drain() {
     while (polled_[kOutput].fd >= 0 && read_output() == Got::kSome) {
     }
@@ -128,7 +127,8 @@ class Watch {
 Result<ChildEnd> watch(ChildProcess child, const WatchOptions& options, const std::stop_token& stop) {
   const FileDescriptor event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!event.is_open()) {
-    return Error{ErrorCode::kUnavailable, "a program could not be watched: " + std::generic_category().message(errno)};
+    return Error{is_shortage(errno) ? ErrorCode::kRejected : ErrorCode::kUnavailable,
+                 "a program could not be watched: " + std::generic_category().message(errno)};
   }
   const std::stop_callback on_stop(stop, [&] {
     constexpr std::uint64_t kOne = 1;

@@ -27,11 +27,10 @@ struct ChildEnd {
 
 inline constexpr std::size_t kMaxErrorBytes = 8U << 10U;
 
-/// Reads what a child writes until it ends, and sees to it that it does when `stop` asks for it. Then nothing is left
-/// of its group. Who else has its pipes is not waited for.
+/// Reads what a child writes until it and all its descendants have ended, and makes them end when `stop` asks for it.
 ///
 /// Blocks until then. That a process with SIGKILL pending ends is up to the kernel, and is waited for without a limit:
-/// as long as it is there it may still write. kUnavailable: it could not be watched and was killed.
+/// as long as it is there it may still write. kUnavailable, kRejected: it could not be watched and was killed.
 [[nodiscard]] Result<ChildEnd> watch(ChildProcess child, const WatchOptions& options, const std::stop_token& stop);
 
 }  // namespace cohort

@@ -11,11 +11,12 @@
 #include <utility>
 
 #include "cohort/base/log.h"
+#include "plugin/artifact_folder.h"
 #include "plugin/child_output.h"
 #include "plugin/child_process.h"
 #include "plugin/child_watch.h"
 #include "plugin/exec_arguments.h"
-#include "plugin/process_keeper.h"
+#include "plugin/exec_helper.h"
 
 namespace cohort {
 namespace {
@@ -28,6 +29,7 @@ constexpr int kTemporaryFailure = 75;  // EX_TEMPFAIL of sysexits.h.
 Error invalid(std::string message) { return Error{ErrorCode::kInvalid, std::move(message)}; }
 
 PluginResult result_of(const Error& error) {
+  if (error.code == ErrorCode::kRejected) return PluginResult::interrupted(error.message);
   return error.retryable() ? PluginResult::retry(error.message) : PluginResult::failure(error.message);
 }
 
@@ -63,30 +65,33 @@ Result<void> check_program(const ExecProgram& program) {
   }
   if (program.kill_after <= Duration::zero()) return invalid("its kill_after must be more than 0");
   if (program.cpu_time < Duration::zero()) return invalid("its cpu_time must not be less than 0");
+  const std::filesystem::path artifacts = program.artifacts;
+  const bool leaves = artifacts.is_absolute() || std::ranges::count(artifacts, "..") != 0;
+  if (leaves) return invalid("its artifacts '" + program.artifacts + "' must be a folder below the one it begins in");
   return {};
 }
 
 // --- What a program is given.
 
 /// An empty folder that is removed with the object.
-class WorkFolder {
+class StepFolder {
  public:
-  static Result<WorkFolder> make(const std::filesystem::path& local_file, const std::filesystem::path& otherwise) {
+  static Result<StepFolder> make(const std::filesystem::path& local_file, const std::filesystem::path& otherwise) {
     std::error_code failed;
     std::filesystem::path parent = local_file.empty() ? otherwise : local_file.parent_path();
     if (parent.empty()) parent = std::filesystem::temp_directory_path(failed);
     if (!failed) std::filesystem::create_directories(parent, failed);
     if (!failed) parent = std::filesystem::absolute(parent, failed);
     std::string name = (parent / "run-exec-XXXXXX").string();
-    if (!failed && ::mkdtemp(name.data()) != nullptr) return WorkFolder(name);
+    if (!failed && ::mkdtemp(name.data()) != nullptr) return StepFolder(name);
     if (!failed) failed = std::error_code(errno, std::generic_category());
-    return Error{ErrorCode::kUnavailable,
+    return Error{is_shortage(failed.value()) ? ErrorCode::kRejected : ErrorCode::kUnavailable,
                  "a folder for the program could not be made in '" + parent.string() + "': " + failed.message()};
   }
-  WorkFolder(WorkFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
-  WorkFolder& operator=(WorkFolder&&) = delete;
-  ~WorkFolder() {
-    if (path_.empty()) return;
+  StepFolder(StepFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+  StepFolder& operator=(StepFolder&&) = delete;
+  ~StepFolder() {
+    if (path_.empty() || ::rmdir(path_.c_str()) == 0) return;  // An empty one needs no descriptor to be removed.
     std::error_code failed;
     std::filesystem::remove_all(path_, failed);
     if (failed) COHORT_LOG(kWarning, "plugin", "'" + path_.string() + "' could not be removed: " + failed.message());
@@ -94,7 +99,7 @@ class WorkFolder {
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 
  private:
-  explicit WorkFolder(std::filesystem::path path) : path_(std::move(path)) {}
+  explicit StepFolder(std::filesystem::path path) : path_(std::move(path)) {}
   std::filesystem::path path_;
 };
 
@@ -138,20 +143,23 @@ std::uint64_t whole_seconds(Duration time) {
 PluginResult not_started(const std::string& name, const std::filesystem::path& path, int error) {
   const std::string reason =
       name + " could not be run as '" + path.string() + "': " + std::generic_category().message(error);
-  switch (error) {
-    case EAGAIN:
-    case ENOMEM:
-    case EMFILE:
-    case ENFILE:
-    case EIO:
-    case ETXTBSY: return PluginResult::retry(reason);
-    default: return PluginResult::failure(reason);
-  }
+  if (is_shortage(error)) return PluginResult::interrupted(reason);
+  return error == EIO || error == ETXTBSY ? PluginResult::retry(reason) : PluginResult::failure(reason);
 }
 
-PluginResult exited(const std::string& name, const ChildEnd& end, const std::vector<std::string>& lines) {
+Result<json> outputs_as_offered(const ExecProgram& program, const std::string& text) {
+  switch (program.output) {
+    case ExecProgram::Output::kText: return json{{"output", readable_text(text)}};
+    case ExecProgram::Output::kIgnore: return json(json::object());
+    case ExecProgram::Output::kJson: break;
+  }
+  return outputs_of(text);
+}
+
+PluginResult exited(const std::string& name, const ExecProgram& program, const ChildEnd& end,
+                    const std::vector<std::string>& lines) {
   if (end.status.code == 0) {
-    Result<json> outputs = outputs_of(end.output);
+    Result<json> outputs = outputs_as_offered(program, end.output);
     if (outputs) return PluginResult::success(*std::move(outputs));
     return PluginResult::failure(name + ": " + outputs.error().message);
   }
@@ -168,16 +176,10 @@ PluginResult result_of(const std::string& name, const ExecProgram& program, cons
     return PluginResult::failure(name + " put out more than " + std::to_string(program.max_output) +
                                  " bytes and was killed; raise its max_output or let it write to a file");
   }
-  switch (end.status.how) {
-    case ChildStatus::How::kExited: return exited(name, end, lines);
-    case ChildStatus::How::kSignalled:
-      return PluginResult::retry(name + " was ended by signal " + std::to_string(end.status.code) + " (" +
-                                 ::strsignal(end.status.code) + ")" +
-                                 (lines.empty() ? std::string() : ": " + lines.back()));
-    default:
-      return PluginResult::retry("how " + name +
-                                 " ended is not known: this process must not ignore SIGCHLD nor wait for all children");
-  }
+  if (end.status.how == ChildStatus::How::kExited) return exited(name, program, end, lines);
+  return PluginResult::retry(name + " was ended by signal " + std::to_string(end.status.code) + " (" +
+                             ::strsignal(end.status.code) + ")" +
+                             (lines.empty() ? std::string() : ": " + lines.back()));
 }
 
 // --- The plugin.
@@ -186,18 +188,21 @@ class ExecPlugin final : public Plugin {
  public:
   static Result<std::shared_ptr<Plugin>> make(ExecOptions options) {
     auto plugin = std::make_shared<ExecPlugin>();
-    plugin->folder_ = std::move(options.folder);
+    plugin->artifacts_ = std::move(options.artifacts);
     for (auto& [name, program] : options.programs) {
       const std::string what = "the program '" + name + "' cannot be offered: ";
       if (name.empty()) return invalid(what + "it needs a name");
       if (const Result<void> good = check_program(program); !good) return invalid(what + good.error().message);
       Result<ExecArguments> arguments = ExecArguments::parse(program.arguments);
       if (!arguments) return invalid(what + arguments.error().message);
+      if (!program.artifacts.empty() && plugin->artifacts_.empty()) {
+        return invalid(what + "it has artifacts, and there is no folder to keep them in");
+      }
       plugin->programs_.emplace(name, Offered{std::move(program), *std::move(arguments)});
     }
-    Result<std::unique_ptr<ProcessKeeper>> keeper = ProcessKeeper::start();
-    if (!keeper) return keeper.error();
-    plugin->keeper_ = *std::move(keeper);
+    Result<std::unique_ptr<ExecHelper>> helper = ExecHelper::start(options.helper, options.use_cgroups);
+    if (!helper) return helper.error();
+    plugin->helper_ = *std::move(helper);
     return std::shared_ptr<Plugin>(std::move(plugin));
   }
 
@@ -214,6 +219,9 @@ class ExecPlugin final : public Plugin {
     return longest + std::chrono::seconds(1);
   }
 
+  [[nodiscard]] bool runs_in_own_process() const override { return true; }
+  [[nodiscard]] ExecHelper& helper() const { return *helper_; }
+
   PluginResult run(StepContext& context) override {
     const Result<const Offered*> found = find(context.parameters());
     if (!found) return result_of(found.error());
@@ -223,13 +231,26 @@ class ExecPlugin final : public Plugin {
     std::error_code failed;
     if (!file.empty()) file = std::filesystem::absolute(file, failed);
     if (failed) return PluginResult::retry("where the task's file is could not be found out: " + failed.message());
-    Result<WorkFolder> folder = WorkFolder::make(file, folder_);
+    Result<StepFolder> folder = StepFolder::make(file, context.work_folder());
     if (!folder) return result_of(folder.error());
+    const pid_t helper = helper_->pid();
     const Result<ChildEnd> end = run_in(folder->path(), **found, context, file);
     if (!end) return result_of(Error{end.error().code, name + ": " + end.error().message});
+    if (end->status.how == ChildStatus::How::kLost) {
+      // The helper's death is nobody's fault. A step's own process is killed by somebody, most likely by the program.
+      if (!helper_->is_alive(helper))
+        return PluginResult::interrupted("the exec helper died, and " + name + " with it");
+      return PluginResult::retry("the process that watched " + name + " was killed, and the program with it");
+    }
     const std::vector<std::string> lines = readable_lines(end->errors, end->errors_are_cut);
     for (const std::string& line : lines) context.log(line);
-    return result_of(name, (*found)->program, *end, lines);
+    PluginResult result = result_of(name, (*found)->program, *end, lines);
+    if (result.kind() != PluginResult::Kind::kSuccess || (*found)->program.artifacts.empty()) return result;
+    Result<std::vector<Artifact>> kept =
+        keep_artifacts(folder->path(), (*found)->program.artifacts, artifacts_, context.task_id(), context.step(),
+                       (*found)->program.max_artifacts);
+    if (!kept) return result_of(Error{kept.error().code, name + ": " + kept.error().message});
+    return std::move(result).with_artifacts(*std::move(kept));
   }
 
  private:
@@ -266,19 +287,33 @@ class ExecPlugin final : public Plugin {
     request.max_memory = offered.program.max_memory;
     request.max_processes = offered.program.max_processes;
     request.cpu_seconds = whole_seconds(offered.program.cpu_time);
-    Result<ChildProcess> child = ChildProcess::start(request, spawner_, *keeper_);
+    if (!offered.program.artifacts.empty()) {
+      std::error_code failed;
+      std::filesystem::create_directories(folder / offered.program.artifacts, failed);
+    }
+    Result<ChildProcess> child = ChildProcess::start(request, *helper_);
     if (!child) return child.error();
     const WatchOptions options{.max_output = offered.program.max_output, .kill_after = offered.program.kill_after};
     return watch(*std::move(child), options, context.stop_token());
   }
 
-  std::filesystem::path folder_;
+  std::filesystem::path artifacts_;
   std::map<std::string, Offered, std::less<>> programs_;
-  std::unique_ptr<ProcessKeeper> keeper_;
-  Spawner spawner_;
+  std::unique_ptr<ExecHelper> helper_;
 };
 
 }  // namespace
+
+Result<void> hold_until_programs_end(Plugin& exec, int descriptor) {
+  auto* const plugin = dynamic_cast<ExecPlugin*>(&exec);
+  if (plugin == nullptr) return Error{ErrorCode::kInvalid, "this plugin runs no programs"};
+  return plugin->helper().hold(descriptor);
+}
+
+int exec_helper_pid(const Plugin& exec) {
+  const auto* const plugin = dynamic_cast<const ExecPlugin*>(&exec);
+  return plugin == nullptr ? -1 : plugin->helper().pid();
+}
 
 Result<std::shared_ptr<Plugin>> make_exec_plugin(ExecOptions options) { return ExecPlugin::make(std::move(options)); }
 

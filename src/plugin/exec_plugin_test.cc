@@ -40,6 +40,36 @@ TEST_F(ExecPluginTest, OtherOutputIsAFailure) {
   EXPECT_TRUE(has(result.reason(), "its output is not a JSON object")) << result.reason();
 }
 
+TEST_F(ExecPluginTest, OutputMayBeTextOrIgnored) {
+  ExecProgram program = script(R"(printf 'three\nlines \377\n')");
+  program.output = ExecProgram::Output::kText;
+  offer(program);
+  EXPECT_EQ(run().outputs(), (json{{"output", "three\nlines ?\n"}}));
+  program.output = ExecProgram::Output::kIgnore;
+  offer(program);
+  const PluginResult ignored = run();
+  EXPECT_EQ(ignored.kind(), Kind::kSuccess) << ignored.reason();
+  EXPECT_TRUE(ignored.outputs().empty());
+}
+
+TEST_F(ExecPluginTest, ArtifactsOutliveTheStep) {
+  ExecProgram program = script("printf abc > out/a.txt; mkdir out/deep; printf de > out/deep/b.txt; printf no > other");
+  program.artifacts = "out";
+  offer(program);
+  const PluginResult result = run();
+  ASSERT_EQ(result.kind(), Kind::kSuccess) << result.reason();
+  ASSERT_EQ(result.artifacts().size(), 2U);
+  EXPECT_EQ(result.artifacts()[1].name, "deep/b.txt");
+  EXPECT_EQ(result.artifacts()[1].bytes, 2U);
+  EXPECT_TRUE(std::filesystem::exists(result.artifacts()[1].path));
+
+  program.max_artifacts = 4;
+  offer(program);
+  EXPECT_EQ(run().kind(), Kind::kFailure);
+  program.artifacts = "../out";
+  EXPECT_FALSE(make_exec_plugin({.programs = {{"it", program}}, .artifacts = folder_}).ok());
+}
+
 TEST_F(ExecPluginTest, AllOutputIsReadThoughThePipeIsSmaller) {
   const PluginResult result = run_script(R"(printf '{"a": "'; head -c 200000 /dev/zero | tr '\0' x; printf '"}')");
 

@@ -36,6 +36,14 @@ inline bool ends(pid_t pid) {
   return ::poll(&polled, 1, kMillisecondsToHang) == 1;
 }
 
+/// Whether a process has ended already.
+inline bool has_ended(pid_t pid) {
+  const FileDescriptor process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (!process.is_open()) return errno == ESRCH;
+  pollfd polled{process.get(), POLLIN, 0};
+  return ::poll(&polled, 1, 0) == 1;
+}
+
 /// A named pipe by which scripts say how far they are.
 class Fifo {
  public:
@@ -106,7 +114,8 @@ class ExecTest : public testing::Test {
   }
 
   void offer(ExecProgram program) {
-    Result<std::shared_ptr<Plugin>> made = make_exec_plugin({.programs = {{"it", std::move(program)}}});
+    Result<std::shared_ptr<Plugin>> made = make_exec_plugin(
+        {.programs = {{"it", std::move(program)}}, .artifacts = folder_ / "kept", .use_cgroups = use_cgroups_});
     ASSERT_TRUE(made.ok()) << made.error();
     plugin_ = *std::move(made);
   }
@@ -129,6 +138,7 @@ class ExecTest : public testing::Test {
   ChainTask task_;
   std::shared_ptr<Plugin> plugin_;
   std::vector<std::string> lines_;
+  bool use_cgroups_ = true;
 
  private:
   std::ptrdiff_t files_before_ = 0;

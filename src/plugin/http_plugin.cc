@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cohort/provider/http/http_client.h"
+#include "plugin/breaker_log.h"
 #include "plugin/http_step.h"
 #include "plugin/origin_routers.h"
 #include "plugin/web_address.h"
@@ -66,7 +67,7 @@ void log_try(StepContext& context, const std::string& what, const HttpAnswer& an
 
 // An answer that is no success becomes the failure that it means. A request that asks for too much, or for another
 // place, is to blame itself: nobody else is asked, and it counts against nobody.
-HttpAnswer judge(const HttpStep& step, HttpAnswer answer, const std::string& what, Tries& tries) {
+HttpAnswer judge(const HttpStep& step, HttpAnswer answer, const std::string& what, bool auth_is_failure, Tries& tries) {
   const auto* const response = std::get_if<HttpResponse>(&answer);
   const int status = response != nullptr ? response->status : 0;
   if (response != nullptr && step.is_success(status)) return answer;
@@ -78,7 +79,9 @@ HttpAnswer judge(const HttpStep& step, HttpAnswer answer, const std::string& wha
   Failure& failure = std::get<Failure>(answer);
   if (status != 0) failure.error.message = what + ": " + failure.error.message;
   if (failure.detail == kTooLarge) failure.type = FailureType::kHttp4xx;
-  tries.note(failure, status == 425 || failure.type != FailureType::kHttp4xx);
+  const bool is_wrong =
+      failure.type == FailureType::kHttp4xx || (failure.type == FailureType::kHttpAuth && !auth_is_failure);
+  tries.note(failure, status == 425 || !is_wrong);
   return answer;
 }
 
@@ -95,18 +98,20 @@ PluginResult result_of_failure(const Routed<HttpResponse>& routed, const Tries& 
 PluginResult call(const Target& target, const HttpStep& step, const HttpRequest& request, StepContext& context) {
   Tries tries;
   const Clock& clock = target.router->clock();
-  const Routed<HttpResponse> routed = target.router->call([&](const Attempt& attempt) -> HttpAnswer {
-    HttpRequest one = request;
-    one.url = (*target.bases)[attempt.index] + request.url;
-    one.deadline = attempt.deadline;
-    one.timeout = target.timeout;
-    one.stop = context.stop_token();
-    const std::string what = shown(one);
-    const Time began = clock.now();
-    HttpAnswer answer = target.client->fetch(std::move(one));
-    log_try(context, what, answer, clock.now() - began);
-    return judge(step, std::move(answer), what, tries);
-  });
+  const Routed<HttpResponse> routed = target.router->call(
+      [&](const Attempt& attempt) -> HttpAnswer {
+        HttpRequest one = request;
+        one.url = (*target.bases)[attempt.index] + request.url;
+        one.deadline = attempt.deadline;
+        one.timeout = target.timeout;
+        one.stop = attempt.stop;
+        const std::string what = shown(one);
+        const Time began = clock.now();
+        HttpAnswer answer = target.client->fetch(std::move(one));
+        log_try(context, what, answer, clock.now() - began);
+        return judge(step, std::move(answer), what, target.router->options().auth_is_failure, tries);
+      },
+      CallOptions().with_stop(context.stop_token()));
   if (!routed.result) return result_of_failure(routed, tries, clock);
   Result<nlohmann::json> outputs = outputs_of(step, *routed.result);
   return outputs ? PluginResult::success(*std::move(outputs)) : PluginResult::failure(outputs.error().message);
@@ -158,25 +163,37 @@ Result<std::string> base_of(const std::string& url) {
 Result<void> HttpPlugin::add_pool(const std::string& name, const HttpPool& options) {
   const auto wrong = [&](const std::string& text) { return invalid("HTTP pool '" + name + "': " + text); };
   if (name.empty()) return wrong("it needs a name");
-  if (options.urls.empty() || options.urls.size() > 64) return wrong("it has 1 to 64 urls");
+  if (options.urls.empty() || options.urls.size() + options.backup_urls.size() > 64) {
+    return wrong("it has at least one url, and 64 with its backup_urls at most");
+  }
   if (options.max_attempts < 1 || options.max_attempts > 64) return wrong("max_attempts is 1 to 64");
   if (options.max_concurrent < 1) return wrong("max_concurrent is at least 1");
   if (options.timeout <= Duration::zero()) return wrong("timeout is above 0");
   Pool pool{.bases = {}, .router = {}, .timeout = options.timeout};
   std::vector<ProviderOptions> providers;
-  for (std::size_t i = 0; i < options.urls.size(); ++i) {
-    Result<std::string> base = base_of(options.urls[i]);
-    if (!base) return wrong("urls[" + std::to_string(i) + "]: " + base.error().message);
-    providers.push_back({.name = parse_web_address(*base)->shown(),  // Names are shown; passwords are not.
-                         .breaker = options.breaker,
-                         .max_concurrent = options.max_concurrent});
-    pool.bases.push_back(*std::move(base));
-  }
+  const auto add = [&](const std::vector<std::string>& urls, const std::string& key,
+                       std::uint32_t tier) -> Result<void> {
+    for (std::size_t i = 0; i < urls.size(); ++i) {
+      Result<std::string> base = base_of(urls[i]);
+      if (!base) return wrong(key + "[" + std::to_string(i) + "]: " + base.error().message);
+      providers.push_back({.name = parse_web_address(*base)->shown(),  // Names are shown; passwords are not.
+                           .breaker = options.breaker,
+                           .max_concurrent = options.max_concurrent,
+                           .tier = tier});
+      pool.bases.push_back(*std::move(base));
+    }
+    return {};
+  };
+  if (auto added = add(options.urls, "urls", 0); !added) return added;
+  if (auto added = add(options.backup_urls, "backup_urls", 1); !added) return added;
   const RouterOptions router{.max_failover_attempts = options.max_attempts,
                              .timeout = options.timeout,
-                             .total_budget = static_cast<double>(options.max_attempts)};
-  Result<std::unique_ptr<Router>> made = Router::make(std::move(providers), router);
+                             .total_budget = static_cast<double>(options.max_attempts),
+                             .auth_is_failure = options.auth_is_failure,
+                             .panic_share = options.panic_share};
+  Result<std::shared_ptr<Router>> made = Router::make(providers, router);
   if (!made) return wrong(made.error().message);
+  log_breakers(**made, name);
   pool.router = *std::move(made);
   pools_.emplace(name, std::move(pool));
   return {};

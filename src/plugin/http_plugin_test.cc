@@ -358,9 +358,10 @@ TEST_F(HttpPluginTest, PoolsThatCannotBeAreRefused) {
     return made ? std::string() : made.error().message;
   };
   EXPECT_EQ(text_of({.urls = {"http://user:secret@a/b/"}}), "");
-  EXPECT_TRUE(has(text_of({}), "HTTP pool 'p': it has 1 to 64 urls"));
+  EXPECT_TRUE(has(text_of({}), "HTTP pool 'p': it has at least one url, and 64 with its backup_urls at most"));
   EXPECT_TRUE(has(text_of({.urls = {"http://a", "ftp://b"}}), "urls[1]: "));
   EXPECT_TRUE(has(text_of({.urls = {"http://a/?x"}}), "urls[0]: "));
+  EXPECT_TRUE(has(text_of({.urls = {"http://a"}, .backup_urls = {"ftp://b"}}), "backup_urls[0]: "));
   EXPECT_TRUE(has(text_of({.urls = {"http://a", "http://A:80/"}}), "two providers"));
   EXPECT_TRUE(has(text_of({.urls = {"http://a"}, .timeout = 0s}), "timeout"));
   EXPECT_TRUE(has(text_of({.urls = {"http://a"}, .max_attempts = 0}), "max_attempts"));

@@ -3,6 +3,8 @@
 #include <utility>
 #include <vector>
 
+#include "plugin/breaker_log.h"
+
 namespace cohort {
 
 Result<std::shared_ptr<Router>> OriginRouters::find(const std::string& origin) {
@@ -12,8 +14,9 @@ Result<std::shared_ptr<Router>> OriginRouters::find(const std::string& origin) {
     return entries_.front().router;
   }
   std::vector<ProviderOptions> one = {{.name = origin}};
-  Result<std::unique_ptr<Router>> made = Router::make(std::move(one), options_);
+  Result<std::shared_ptr<Router>> made = Router::make(one, options_);
   if (!made) return made.error();
+  log_breakers(**made, "");
   entries_.push_front({origin, *std::move(made)});
   places_.emplace(entries_.front().origin, entries_.begin());
   if (entries_.size() > most_) {

@@ -13,6 +13,7 @@ namespace cohort {
 namespace {
 
 ErrorCode code_of(int number) {
+  if (is_shortage(number)) return ErrorCode::kRejected;
   switch (number) {
     case ENOENT:
     case ENOTDIR: return ErrorCode::kNotFound;
@@ -53,7 +54,9 @@ Result<OpenFile> open_beneath(const std::filesystem::path& root, const std::stri
     return Error{code, "'" + name + "' in '" + root.string() + "' cannot be read: " + why};
   };
   const FileDescriptor folder(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!folder.is_open()) return failed(ErrorCode::kUnavailable, "the folder itself: " + text_of(errno));
+  if (!folder.is_open())
+    return failed(is_shortage(errno) ? ErrorCode::kRejected : ErrorCode::kUnavailable,
+                  "the folder itself: " + text_of(errno));
   OpenFile file;
   file.descriptor = open_within(folder.get(), name);
   if (!file.descriptor.is_open()) return failed(code_of(errno), text_of(errno));

@@ -55,6 +55,12 @@ class Complaints {
 
 constexpr double kSmallest = 1e-6;  // Of a rate.
 
+// How many calls a window always has room for: a step that is full is halved.
+std::uint32_t most_calls(const WindowOptions& window) {
+  if (window.kind == WindowOptions::Kind::kCalls) return window.calls;
+  return std::clamp(window.buckets, 1U, 60U) * ((Window::kMostInStep + 1) / 2);
+}
+
 }  // namespace
 
 Result<void> BreakerOptions::check() const {
@@ -66,10 +72,14 @@ Result<void> BreakerOptions::check() const {
     complaints.range("window.calls", window.calls, 1, 10'000);
     complaints.at_most("min_calls", min_calls, "window.calls", window.calls);
   }
+  if (window.kind == WindowOptions::Kind::kTime) {
+    complaints.at_most("min_calls", min_calls, "what the window can hold", most_calls(window));
+  }
   complaints.range("min_calls", min_calls, 1, 1'000'000);
   complaints.range("error_rate_threshold", error_rate_threshold, kSmallest, 1);
   complaints.range("slow_rate_threshold", slow_rate_threshold, kSmallest, 1);
-  complaints.positive("slow_call_threshold", slow_call_threshold);
+  if (slow_call_threshold) complaints.positive("slow_call_threshold", *slow_call_threshold);
+  if (call_timeout < Duration::zero()) complaints.positive("call_timeout", call_timeout);
   complaints.range("consecutive_failure_threshold", consecutive_failure_threshold, 1, 1'000'000);
   complaints.positive("open_base", open_base);
   complaints.at_most("open_base in seconds", in_seconds(open_base), "open_max", in_seconds(open_max));
@@ -91,6 +101,12 @@ Result<void> BreakerOptions::check() const {
   return complaints.result();
 }
 
+Duration BreakerOptions::slow_from() const {
+  constexpr Duration kSlow = std::chrono::seconds(4);
+  if (slow_call_threshold) return *slow_call_threshold;
+  return call_timeout > Duration::zero() ? std::min(kSlow, call_timeout) : kSlow;
+}
+
 namespace internal {
 
 BreakerOptions corrected(BreakerOptions options) {
@@ -101,10 +117,11 @@ BreakerOptions corrected(BreakerOptions options) {
   window.bucket = std::clamp<Duration>(window.bucket, std::chrono::milliseconds(1), std::chrono::hours(1));
   window.calls = std::clamp(window.calls, 1U, 10'000U);
   options.min_calls = std::clamp(options.min_calls, 1U, 1'000'000U);
-  if (window.kind == WindowOptions::Kind::kCalls) options.min_calls = std::min(options.min_calls, window.calls);
+  options.min_calls = std::min(options.min_calls, most_calls(window));
   rate(options.error_rate_threshold);
   rate(options.slow_rate_threshold);
-  longer(options.slow_call_threshold);
+  if (options.slow_call_threshold) longer(*options.slow_call_threshold);
+  options.call_timeout = std::max(options.call_timeout, Duration::zero());
   options.consecutive_failure_threshold = std::clamp(options.consecutive_failure_threshold, 1U, 1'000'000U);
   longer(options.open_base);
   options.open_max = std::max(options.open_max, options.open_base);

@@ -36,50 +36,48 @@ class Model {
     int probe = 0;
   };
 
-  Leave allow(Time now, std::optional<Time> deadline) {
+  Leave allow(Time now, std::optional<Time> deadline, bool gave_less) {
     look(now);
     switch (state) {
       case BreakerState::kOpen:
       case BreakerState::kForcedOpen: return {};
       case BreakerState::kHalfOpen:
         if (deadline.value_or(Time::max()) <= now || now >= half_open_until_) return {};
-        if (good_ + bad_ + own_probes() >= options_.permitted_calls_in_half_open ||
+        if (bad_ + own_probes() >= options_.permitted_calls_in_half_open ||
             std::ranges::count_if(probes_, [&](const auto& probe) { return probe.second.until > now; }) >=
                 static_cast<std::ptrdiff_t>(options_.permitted_calls_in_half_open)) {
           return {};
         }
-        probed_ = true;
-        probes_[++last_probe_] = {epoch, deadline.value_or(now + options_.half_open_max_duration)};
+        probes_[++last_probe_] = {
+            epoch, deadline.value_or(now + std::max(options_.half_open_max_duration, options_.call_timeout)),
+            gave_less};
         return {true, epoch, last_probe_};
       default: return {true, epoch, 0};
     }
   }
 
-  void finish(const Leave& leave, FailureType type, Duration latency, Time now) {
+  void finish(const Leave& leave, FailureType type, Duration latency, Time now, bool in_row) {
     const bool known = probes_.erase(leave.probe) != 0;
     if (leave.epoch != epoch) return;
     const FailureRule& rule = options_.rules[type];
-    const bool slow = latency >= options_.slow_call_threshold;
+    const bool slow = latency >= options_.slow_from();
     if (leave.probe != 0) {
       if (!known) return;
-      if (type == FailureType::kSuccess) {
-        ++(slow ? bad_ : good_);
-      } else if (rule.is_answer) {
-        ++good_;
-      } else if (rule.counts && rule.weight == 1) {
-        ++bad_;
-      }
-      if (bad_ >= options_.half_open_failure_threshold) {
-        reopen(now);
-      } else if (good_ >= options_.half_open_success_threshold) {
-        close();
-      } else if (good_ + bad_ >= options_.permitted_calls_in_half_open) {
-        reopen(now);
-      }
+      const bool succeeded = rule.is_answer && !(slow && rule.counts);
+      const bool half = rule.counts && rule.weight == 0.5;
+      if (succeeded) good_.push_back(now);
+      if ((rule.is_answer && !succeeded) || (rule.counts && rule.weight == 1)) ++bad_;
+      if (half) refused_ = true;
+      if (succeeded || half) cut_off_probes_ = 0;
+      decide(now);
       return;
     }
     if (rule.is_answer) in_a_row = 0;
-    if (rule.consecutive) ++in_a_row;
+    if (rule.consecutive && in_row) ++in_a_row;
+    const bool no_answer = type == FailureType::kTimeout || type == FailureType::kConnect ||
+                           type == FailureType::kDns || type == FailureType::kTls || type == FailureType::kUnknown ||
+                           type == FailureType::kCancelled || type == FailureType::kLocal;
+    if (!no_answer) cut_off_in_a_row = 0;
     if (!rule.counts) return;
     calls_.push_back({now.time_since_epoch() / options_.window.bucket, rule.weight, slow});
     if (state != BreakerState::kClosed) return;
@@ -87,7 +85,28 @@ class Model {
     const bool troubled = errors > 0 || slow_calls > 0;
     const bool rates = total >= options_.min_calls && (errors / total >= options_.error_rate_threshold ||
                                                        slow_calls / total >= options_.slow_rate_threshold);
-    if (troubled && (in_a_row >= options_.consecutive_failure_threshold || rates)) open(now);
+    if (troubled && (in_a_row >= options_.consecutive_failure_threshold ||
+                     cut_off_in_a_row >= 2 * options_.consecutive_failure_threshold || rates)) {
+      open(now);
+    }
+  }
+
+  void cut_off(const Leave& leave, Time now) {
+    const bool known = probes_.erase(leave.probe) != 0;
+    if (leave.epoch != epoch || (leave.probe != 0 && !known)) return;
+    if (leave.probe != 0) {
+      ++cut_off_probes_;
+      decide(now);
+      return;
+    }
+    ++cut_off_in_a_row;
+    const auto [total, errors, slow_calls] = counts(now);
+    const bool rates = total >= options_.min_calls && (errors / total >= options_.error_rate_threshold ||
+                                                       slow_calls / total >= options_.slow_rate_threshold);
+    if (state == BreakerState::kClosed && (in_a_row >= options_.consecutive_failure_threshold ||
+                                           cut_off_in_a_row >= 2 * options_.consecutive_failure_threshold || rates)) {
+      open(now);
+    }
   }
 
   void abandon(const Leave& leave) { probes_.erase(leave.probe); }
@@ -106,7 +125,10 @@ class Model {
     enter(forced);
   }
 
-  void reconfigure(const BreakerOptions& options) { options_ = options; }
+  void reconfigure(const BreakerOptions& options, Time now) {
+    options_ = options;
+    if (state == BreakerState::kHalfOpen) decide(now);
+  }
 
   struct Counts {
     double calls = 0;
@@ -130,6 +152,7 @@ class Model {
   int epoch = 0;
   std::uint32_t attempt = 0;
   std::uint32_t in_a_row = 0;
+  std::uint32_t cut_off_in_a_row = 0;
 
  private:
   struct Call {
@@ -140,14 +163,16 @@ class Model {
 
   void look(Time now) {
     if (state == BreakerState::kHalfOpen) {
-      bad_ += static_cast<std::size_t>(std::ranges::count_if(
-          probes_, [&](const auto& probe) { return probe.second.until <= now && probe.second.epoch == epoch; }));
+      for (const auto& [number, probe] : probes_) {
+        if (probe.until <= now && probe.epoch == epoch) ++(probe.gave_less ? cut_off_probes_ : bad_);
+      }
       std::erase_if(probes_, [&](const auto& probe) { return probe.second.until <= now; });
-      if (bad_ >= options_.half_open_failure_threshold) return reopen(now);
-      if (now < half_open_until_ || own_probes() != 0) return;
-      if (!probed_) {
+      forget_old_successes(now);
+      if (failed()) return reopen(now);
+      if (now < half_open_until_) return;
+      if (bad_ == 0 && !(refused_ && good_.empty())) {
         half_open_until_ = now + options_.half_open_max_duration;
-      } else {
+      } else if (own_probes() == 0) {
         reopen(now);
       }
       return;
@@ -160,6 +185,23 @@ class Model {
       close();
     }
   }
+  void forget_old_successes(Time now) {
+    std::erase_if(good_, [&](Time at) { return now - at >= 10min; });
+  }
+  [[nodiscard]] bool failed() const {
+    return bad_ >= options_.half_open_failure_threshold ||
+           cut_off_probes_ >= 2 * options_.consecutive_failure_threshold;
+  }
+  void decide(Time now) {
+    const auto good = static_cast<std::size_t>(std::ranges::count_if(good_, [&](Time at) { return now - at < 10min; }));
+    if (failed()) {
+      reopen(now);
+    } else if (good >= options_.half_open_success_threshold) {
+      close();
+    } else if (good + bad_ >= options_.permitted_calls_in_half_open) {
+      reopen(now);
+    }
+  }
   [[nodiscard]] std::size_t own_probes() const {
     return static_cast<std::size_t>(
         std::ranges::count_if(probes_, [&](const auto& probe) { return probe.second.epoch == epoch; }));
@@ -167,13 +209,14 @@ class Model {
   void enter(BreakerState next) {
     state = next;
     ++epoch;
-    good_ = bad_ = 0;
-    probed_ = false;
+    good_.clear();
+    bad_ = cut_off_probes_ = 0;
+    refused_ = false;
   }
   void close() {
     enter(BreakerState::kClosed);
     calls_.clear();
-    in_a_row = attempt = 0;
+    in_a_row = cut_off_in_a_row = attempt = 0;
   }
   void open(Time now) {
     const double seconds =
@@ -192,12 +235,14 @@ class Model {
   struct Probe {
     int epoch;
     Time until;
+    bool gave_less;
   };
   std::map<int, Probe> probes_;
   int last_probe_ = 0;
-  std::size_t good_ = 0;
+  std::vector<Time> good_;
   std::size_t bad_ = 0;
-  bool probed_ = false;
+  std::size_t cut_off_probes_ = 0;
+  bool refused_ = false;
   Time half_open_until_{};
   Time until_{};
 };
@@ -254,6 +299,7 @@ std::string run_history(Choices random) {
   std::vector<Open> calls;
   // Some histories are of nothing but answers of one kind.
   const bool one_kind = random.chance(0.2);
+  const bool often_cut_off = random.chance(0.1);
   const auto only = static_cast<FailureType>(random.below(kFailureTypes));
   for (int i = 0; i < 400 && !random.at_end(); ++i) {
     switch (random.below(10)) {
@@ -264,8 +310,9 @@ std::string run_history(Choices random) {
         std::optional<Time> deadline;
         if (random.chance(0.3)) deadline = clock.now() + std::chrono::milliseconds(random.below(40'000));
         const bool asked = random.chance(0.3) ? breaker.would_allow() : true;
-        const Model::Leave leave = model.allow(clock.now(), deadline);
-        Open call{breaker.allow(deadline), leave};
+        const bool gave_less = random.chance(0.5);
+        const Model::Leave leave = model.allow(clock.now(), deadline, gave_less);
+        Open call{breaker.allow(deadline, gave_less), leave};
         if (static_cast<bool>(call.permit) != leave.allowed) return "it disagrees about who may call";
         if (leave.allowed && !asked && breaker.state() != BreakerState::kHalfOpen) return "would_allow is wrong";
         if (leave.allowed) calls.push_back(std::move(call));
@@ -278,8 +325,16 @@ std::string run_history(Choices random) {
         std::swap(calls[random.below(calls.size())], calls.back());
         const auto type = one_kind ? only : static_cast<FailureType>(random.below(kFailureTypes));
         const Duration latency = random.chance(0.2) ? 5s : 10ms;
-        model.finish(calls.back().leave, type, latency, clock.now());
-        calls.back().permit.finish(type, latency);
+        if (random.chance(often_cut_off ? 0.8 : 0.1)) {
+          model.cut_off(calls.back().leave, clock.now());
+          calls.back().permit.cut_off();
+        } else if (random.chance(0.1)) {
+          model.finish(calls.back().leave, type, latency, clock.now(), false);
+          calls.back().permit.failure_out_of_row(type, latency);
+        } else {
+          model.finish(calls.back().leave, type, latency, clock.now(), true);
+          calls.back().permit.finish(type, latency);
+        }
         calls.pop_back();
         break;
       }
@@ -290,14 +345,15 @@ std::string run_history(Choices random) {
         calls.pop_back();
         break;
       case 8:
-        clock.advance(random.chance(0.2) ? std::chrono::milliseconds(random.below(40'000))
-                                         : std::chrono::milliseconds(random.below(400)));
+        clock.advance(random.chance(0.01)  ? std::chrono::minutes(random.below(15))
+                      : random.chance(0.2) ? std::chrono::milliseconds(random.below(40'000))
+                                           : std::chrono::milliseconds(random.below(400)));
         break;
       default:
         if (random.chance(0.1)) {
           options = thresholds(options);
           if (!breaker.reconfigure(options)) return "it could not be reconfigured";
-          model.reconfigure(options);
+          model.reconfigure(options, clock.now());
         } else if (random.chance(0.1)) {
           std::optional<Duration> expires_in;
           if (random.chance(0.7)) expires_in = std::chrono::seconds(some(10));
@@ -328,6 +384,7 @@ std::string run_history(Choices random) {
       return "it is " + std::string(to_string(seen.state)) + ", not " + std::string(to_string(model.state));
     if (seen.attempt != model.attempt) return "its back-off is wrong";
     if (seen.consecutive_failures != model.in_a_row) return "the row of failures is wrong";
+    if (seen.cut_off_in_a_row != model.cut_off_in_a_row) return "the row of calls that were cut off is wrong";
     if (seen.probes_out != model.probes_out()) return "the number of probes is wrong";
     if (static_cast<double>(seen.window.calls) != counts.calls ||
         static_cast<double>(seen.window.half_errors) != 2 * counts.errors ||
@@ -367,9 +424,12 @@ struct KeepBackoff : NoBreakerFaults {
 struct KeepWindow : NoBreakerFaults {
   static constexpr bool kKeepWindow = true;
 };
+struct NeverExtend : NoBreakerFaults {
+  static constexpr bool kNeverExtend = true;
+};
 template <class Faults>
 class PlantedBreakerBugTest : public ::testing::Test {};
-using PlantedBugs = ::testing::Types<LeakProbe, CountStale, KeepBackoff, KeepWindow>;
+using PlantedBugs = ::testing::Types<LeakProbe, CountStale, KeepBackoff, KeepWindow, NeverExtend>;
 TYPED_TEST_SUITE(PlantedBreakerBugTest, PlantedBugs);
 
 TYPED_TEST(PlantedBreakerBugTest, IsFound) {

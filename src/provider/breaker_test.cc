@@ -180,10 +180,13 @@ TEST_F(BreakerTest, TwoProbesThatSucceedCloseIt) {
   EXPECT_TRUE(first.is_probe());
   EXPECT_FALSE(breaker->allow()) << "two at a time";
   first.success(1ms);
-  EXPECT_FALSE(breaker->allow()) << "and two in all";
+  Permit third = breaker->allow();
+  EXPECT_TRUE(third) << "one that has succeeded gives its place to the next";
+  EXPECT_FALSE(breaker->allow());
   second.success(1ms);
   EXPECT_EQ(breaker->state(), BreakerState::kClosed);
-  EXPECT_EQ(breaker->snapshot().window.calls, 0U);
+  third.failure(FailureType::kConnect);
+  EXPECT_EQ(breaker->snapshot().window.calls, 0U) << "which comes too late";
 }
 
 TEST_F(BreakerTest, OneProbeThatFailsOpensItAgain) {
@@ -239,6 +242,7 @@ TEST_F(BreakerTest, AProbeThatHasNotEndedByItsDeadlineHasFailed) {
 TEST_F(BreakerTest, UndecidedForTooLongItWaitsForTheLastProbeAndOpens) {
   make({.permitted_calls_in_half_open = 3, .half_open_success_threshold = 3, .half_open_failure_threshold = 2});
   half_open();
+  breaker->allow().failure(FailureType::kConnect);
   Permit slow = breaker->allow(clock.now() + 60s);
   clock.advance(45s);
   EXPECT_FALSE(breaker->allow(clock.now() + 1s)) << "they would come too late";
@@ -257,6 +261,108 @@ TEST_F(BreakerTest, NothingBut429DoesNotKeepItHalfOpen) {
     clock.advance(1s);
   }
   EXPECT_EQ(breaker->snapshot().attempt, 2U) << "30 s half open, 10 s open, 30 s half open, 20 s open";
+}
+
+TEST_F(BreakerTest, OneRequestAMinuteClosesIt) {
+  make();
+  half_open();
+  for (int i = 0; i < 2; ++i) {
+    Permit permit = breaker->allow();
+    ASSERT_TRUE(permit) << i;
+    clock.advance(1s);
+    permit.success(1s);
+    EXPECT_EQ(breaker->snapshot().attempt, 0U);
+    clock.advance(59s);
+  }
+  EXPECT_EQ(breaker->state(), BreakerState::kClosed);
+}
+
+TEST_F(BreakerTest, ASuccessCountsForTenMinutes) {
+  make();
+  half_open();
+  breaker->allow().success(1ms);
+  clock.advance(10min);
+  breaker->allow().success(1ms);
+  EXPECT_EQ(breaker->state(), BreakerState::kHalfOpen);
+  clock.advance(10min - 1ns);
+  breaker->allow().success(1ms);
+  EXPECT_EQ(breaker->state(), BreakerState::kClosed);
+}
+
+TEST_F(BreakerTest, OnlyTakenSlotsRefuseAProviderThatIsWellAgain) {
+  for (const Duration between : {Duration(10ms), Duration(100ms), Duration(1s), Duration(31s), Duration(60s)}) {
+    make();
+    half_open();
+    std::vector<std::pair<Time, Permit>> out;
+    int refused = 0;
+    for (int i = 0; i < 100 && breaker->state() != BreakerState::kClosed; ++i) {
+      std::erase_if(out,
+                    [&](auto& each) { return each.first <= clock.now() ? each.second.success(500ms), true : false; });
+      Permit permit = breaker->allow(clock.now() + 10s);
+      if (permit) {
+        out.emplace_back(clock.now() + 500ms, std::move(permit));
+      } else {
+        ++refused;
+        EXPECT_FALSE(out.empty()) << "after " << i;
+      }
+      clock.advance(between);
+    }
+    EXPECT_EQ(breaker->state(), BreakerState::kClosed);
+    EXPECT_LE(refused, 500ms / between);
+    EXPECT_EQ(events.back().attempt, 0U);
+    events.clear();
+  }
+}
+
+TEST_F(BreakerTest, AFlappingProviderIsOpenMostOfTheTime) {
+  for (const Duration between : {Duration(100ms), Duration(1s), Duration(10s), Duration(60s)}) {
+    make();
+    half_open();
+    Duration open_for{0};
+    int calls_made = 0;
+    const Time end = clock.now() + 6h;
+    while (clock.now() < end) {
+      if (Permit permit = breaker->allow()) {
+        permit.finish(++calls_made % 2 == 0 ? FailureType::kHttp5xx : FailureType::kSuccess, 1ms);
+      }
+      clock.advance(between);
+      if (breaker->state() == BreakerState::kOpen) open_for += between;
+    }
+    EXPECT_GT(open_for, 3h) << std::chrono::duration<double>(between).count() << " s";
+  }
+}
+
+TEST_F(BreakerTest, AReconfigurationThatMeetsTheProbesClosesIt) {
+  make();
+  half_open();
+  breaker->allow().success(1ms);
+  BreakerOptions options = breaker->options();
+  options.half_open_success_threshold = 1;
+  ASSERT_TRUE(breaker->reconfigure(options));
+  EXPECT_EQ(breaker->state(), BreakerState::kClosed);
+}
+
+TEST_F(BreakerTest, AProbeWithoutADeadlineHasTheLongerOfPeriodAndTimeOut) {
+  make({.call_timeout = 2min});
+  half_open();
+  Permit probe = breaker->allow();
+  clock.advance(2min - 1ns);
+  EXPECT_TRUE(breaker->allow());
+  probe.success(1ms);
+  EXPECT_EQ(breaker->state(), BreakerState::kHalfOpen);
+  probe = breaker->allow();
+  clock.advance(2min);
+  EXPECT_FALSE(breaker->allow());
+  EXPECT_EQ(breaker->state(), BreakerState::kOpen);
+}
+
+TEST_F(BreakerTest, AWindowThatCannotHoldTheLeastNumberOfCallsIsRefused) {
+  BreakerOptions options{.min_calls = 20'000};
+  options.window.buckets = 1;
+  EXPECT_NE(options.check().error().message.find("min_calls"), std::string::npos);
+  EXPECT_TRUE(Breaker(options, clock).options().check());
+  options.window.buckets = 2;
+  EXPECT_TRUE(options.check());
 }
 
 TEST_F(BreakerTest, NobodyAskingIsNoReasonToOpen) {

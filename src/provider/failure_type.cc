@@ -1,5 +1,6 @@
 #include "cohort/provider/failure_type.h"
 
+#include <new>
 #include <system_error>
 
 namespace cohort {
@@ -17,6 +18,8 @@ std::string_view to_string(FailureType type) {
     case FailureType::kDecode: return "decode";
     case FailureType::kUnknown: return "unknown";
     case FailureType::kCancelled: return "cancelled";
+    case FailureType::kHttpAuth: return "http_auth";
+    case FailureType::kLocal: return "local";
   }
   return "unknown";
 }
@@ -28,7 +31,9 @@ FailureRules::FailureRules() {
   rules[FailureType::kHttp429] = {.weight = 0.5, .consecutive = false};
   rules[FailureType::kHttp4xx] = nothing;
   rules[FailureType::kHttp4xx].is_answer = true;
+  rules[FailureType::kHttpAuth] = rules[FailureType::kHttp4xx];
   rules[FailureType::kCancelled] = nothing;
+  rules[FailureType::kLocal] = nothing;
 }
 
 FailureType classify_status(int status, bool has_retry_after) {
@@ -36,10 +41,12 @@ FailureType classify_status(int status, bool has_retry_after) {
   if (status < 400) return FailureType::kSuccess;
   if (status == 429 || (status == 503 && has_retry_after)) return FailureType::kHttp429;
   if (status == 408) return FailureType::kTimeout;
+  if (status == 401 || status == 403) return FailureType::kHttpAuth;
   return status >= 500 ? FailureType::kHttp5xx : FailureType::kHttp4xx;
 }
 
 FailureType classify(const Error& error) {
+  if (error.cause && classify(error.cause) == FailureType::kLocal) return FailureType::kLocal;
   switch (error.code) {
     case ErrorCode::kTimedOut: return FailureType::kTimeout;
     case ErrorCode::kUnavailable: return FailureType::kConnect;
@@ -68,6 +75,11 @@ FailureType classify(const std::exception_ptr& exception) {
       return FailureType::kConnect;
     }
     if (is(std::errc::operation_canceled)) return FailureType::kCancelled;
+    const bool is_errno =
+        error.code().category() == std::generic_category() || error.code().category() == std::system_category();
+    if (is_errno && is_shortage(error.code().value())) return FailureType::kLocal;
+  } catch (const std::bad_alloc&) {
+    return FailureType::kLocal;
   } catch (...) {
     // Whatever it is, it says nothing about the provider that could be told apart.
   }

@@ -8,6 +8,7 @@ namespace cohort {
 
 Provider::Provider(const ProviderOptions& options, Clock& clock, std::uint64_t seed)
     : name_(options.name),
+      tier_(options.tier),
       clock_(clock),
       breaker_(options.breaker, clock, seed),
       bulkhead_(options.max_concurrent),
@@ -111,13 +112,17 @@ bool Provider::has_token(Time now, double tokens) const {
 
 void Provider::count(FailureType type, Duration latency) {
   const Time now = clock_.now();
+  if (type == FailureType::kSuccess && was_excused()) was_excused_.store(false, std::memory_order_relaxed);
   {
     MutexLock lock(mutex_);
     ++calls_[static_cast<std::size_t>(type)];
     if (type != FailureType::kHttp429) answered_.record(now, 0, false);
-    if (type != FailureType::kCancelled) latency_.record(latency);
+    if (type != FailureType::kCancelled && type != FailureType::kLocal) latency_.record(latency);
   }
-  if (type != FailureType::kCancelled && type != FailureType::kHttp4xx) {
+  const bool says_nothing = type == FailureType::kCancelled || type == FailureType::kLocal ||
+                            type == FailureType::kHttp4xx ||
+                            (type == FailureType::kHttpAuth && !breaker_.rule(type).counts);
+  if (!says_nothing) {
     score_.record(type == FailureType::kSuccess, latency);
     scored_at_.store(now.time_since_epoch().count(), std::memory_order_relaxed);
   }
@@ -136,6 +141,9 @@ ProviderStats Provider::stats() const {
   stats.cooling_for = std::max(Duration::zero(), cooling_until() > now ? cooling_until() - now : Duration::zero());
   MutexLock lock(mutex_);
   stats.calls = calls_;
+  stats.cut_off = cut_off_.load(std::memory_order_relaxed);
+  stats.excused = excused_.load(std::memory_order_relaxed);
+  stats.tier = tier_;
   stats.p50 = latency_.quantile(0.5);
   stats.p95 = latency_.quantile(0.95);
   stats.p99 = latency_.quantile(0.99);
@@ -151,7 +159,7 @@ void Provider::restore(const Saved& saved) {
   breaker_.restore(saved.breaker);
   score_.restore(saved.score);
   if (saved.cooling_for > Duration::zero()) {
-    cool_until(clock_.now() + std::min<Duration>(saved.cooling_for, std::chrono::hours(1)));
+    cool_until(saturating_add(clock_.now(), std::min(saved.cooling_for, breaker_.options().open_max)));
   }
 }
 

@@ -10,7 +10,6 @@
 #include <thread>
 #include <vector>
 
-#include "cohort/provider/backoff.h"
 #include "cohort/provider/guard.h"
 #include "cohort/provider/retry_budget.h"
 #include "cohort/testing/virtual_clock.h"
@@ -24,6 +23,8 @@ TEST(FailureTypeTest, HttpStatuses) {
   EXPECT_EQ(classify_status(200), FailureType::kSuccess);
   EXPECT_EQ(classify_status(302), FailureType::kSuccess);
   EXPECT_EQ(classify_status(404), FailureType::kHttp4xx);
+  EXPECT_EQ(classify_status(401), FailureType::kHttpAuth);
+  EXPECT_EQ(classify_status(403), FailureType::kHttpAuth);
   EXPECT_EQ(classify_status(408), FailureType::kTimeout);
   EXPECT_EQ(classify_status(429), FailureType::kHttp429);
   EXPECT_EQ(classify_status(500), FailureType::kHttp5xx);
@@ -39,6 +40,9 @@ TEST(FailureTypeTest, ErrorsAndExceptions) {
   const auto of = [](const auto& exception) { return classify(std::make_exception_ptr(exception)); };
   EXPECT_EQ(of(std::system_error(std::make_error_code(std::errc::connection_refused))), FailureType::kConnect);
   EXPECT_EQ(of(std::system_error(std::make_error_code(std::errc::timed_out))), FailureType::kTimeout);
+  EXPECT_EQ(of(std::system_error(EMFILE, std::system_category())), FailureType::kLocal);
+  EXPECT_EQ(of(std::bad_alloc()), FailureType::kLocal);
+  EXPECT_EQ(classify(Error::from_exception(std::make_exception_ptr(std::bad_alloc()))), FailureType::kLocal);
   EXPECT_EQ(of(std::runtime_error("?")), FailureType::kUnknown);
   EXPECT_EQ(of(7), FailureType::kUnknown);
 }
@@ -95,16 +99,18 @@ TEST(RetryBudgetTest, AFifthOfTheTrafficButAtLeastThreeASecond) {
   EXPECT_TRUE(budget.try_retry());
 }
 
-TEST(BackoffTest, GrowsUpToItsMost) {
-  Random random(1);
-  const Backoff backoff{.base = 100ms, .max = 1s, .multiplier = 2, .jitter = 0};
-  EXPECT_EQ(backoff.wait(1, random), 100ms);
-  EXPECT_EQ(backoff.wait(3, random), 400ms);
-  EXPECT_EQ(backoff.wait(1'000'000, random), 1s);
-  for (int i = 0; i < 100; ++i) {
-    const Duration wait = Backoff{.base = 100ms, .jitter = 0.2}.wait(1, random);
-    EXPECT_TRUE(wait >= 80ms && wait <= 120ms);
+TEST(RetryBudgetTest, IsRightAtTwoHundredThousandRequestsASecond) {
+  VirtualClock clock;
+  RetryBudget budget({}, clock);
+  for (int second = 0; second < 10; ++second) {
+    for (int i = 0; i < 200'000; ++i) budget.count_request();
+    if (second < 9) clock.advance(1s);
   }
+  EXPECT_EQ(budget.left(), 400'000);
+  for (int i = 0; i < 400'000; ++i) ASSERT_TRUE(budget.try_retry()) << i;
+  EXPECT_FALSE(budget.try_retry());
+  clock.advance(9s);
+  EXPECT_EQ(budget.left(), 40'000 - 400'000);
 }
 
 TEST(ScoreTest, IsMadeOfSuccessLatencyAndTheRecentPast) {
@@ -174,42 +180,75 @@ class GuardTest : public ::testing::Test {
  protected:
   Guard guard() {
     Guard guard;
-    guard.breaker = &breaker;
-    guard.bulkhead = &bulkhead;
+    guard.breaker = breaker;
+    guard.bulkhead = bulkhead;
     guard.clock = &clock;
     guard.sleep = [this](Duration duration) {
       slept += duration;
       clock.advance(duration);
     };
-    guard.backoff.jitter = 0;
+    guard.retry.jitter = 0;
     return guard;
   }
   VirtualClock clock;
-  Breaker breaker{{}, clock, 1};
-  Bulkhead bulkhead{1};
+  std::shared_ptr<Breaker> breaker = std::make_shared<Breaker>(BreakerOptions(), clock, 1);
+  std::shared_ptr<Bulkhead> bulkhead = std::make_shared<Bulkhead>(1);
   Duration slept{0};
 };
 
 TEST_F(GuardTest, TriesAgainWhatMayPass) {
   Guard with_retries = guard();
-  with_retries.retries = 3;
+  with_retries.retry.max_retries = 3;
   with_retries.timeout = 2s;
   int calls = 0;
   const Result<int> answer = guarded(with_retries, [&](Time deadline) -> Result<int> {
     EXPECT_EQ(deadline, clock.now() + 2s);
-    EXPECT_FALSE(bulkhead.has_room());
+    EXPECT_FALSE(bulkhead->has_room());
     if (++calls < 3) return Error{ErrorCode::kUnavailable, "not yet"};
     return 7;
   });
   EXPECT_EQ(*answer, 7);
   EXPECT_EQ(slept, 300ms);
-  EXPECT_EQ(breaker.snapshot().window.half_errors, 4U);
-  EXPECT_TRUE(bulkhead.has_room());
+  EXPECT_EQ(breaker->snapshot().window.half_errors, 4U);
+  EXPECT_TRUE(bulkhead->has_room());
+}
+
+TEST_F(GuardTest, AllTriesTogetherHaveATimeAndTheLastRealErrorIsTold) {
+  Guard limited = guard();
+  limited.retry = {.max_retries = 100, .backoff = 1s, .multiplier = 1, .jitter = 0};
+  limited.timeout = 2s;
+  limited.total_timeout = 5s;
+  int calls = 0;
+  const Time last = clock.now() + 5s;
+  const auto hangs = [&](Time deadline) -> Result<int> {
+    EXPECT_LE(deadline, last);
+    clock.set(deadline);
+    return Error{ErrorCode::kTimedOut, "hung " + std::to_string(++calls)};
+  };
+  EXPECT_EQ(guarded(limited, hangs).error().message, "hung 2") << "2 s, a wait of 1 s, 2 s: that is all there is";
+  EXPECT_EQ(clock.now(), last);
+
+  Guard opening = guard();
+  opening.retry = {.max_retries = 100, .backoff = 1ms, .multiplier = 1, .jitter = 0};
+  const auto fails = [&](Time) -> Result<int> { return Error{ErrorCode::kUnavailable, "refused"}; };
+  EXPECT_EQ(guarded(opening, fails).error().message, "refused") << "and not that the breaker is open by now";
+  EXPECT_EQ(breaker->state(), BreakerState::kOpen);
+}
+
+TEST_F(GuardTest, AllTheTimeForOneTryIsNotLittle) {
+  Guard equal = guard();
+  equal.timeout = equal.total_timeout = 2s;
+  const auto hangs = [&](Time deadline) -> Result<int> {
+    clock.set(deadline);
+    return Error{ErrorCode::kTimedOut, "hung"};
+  };
+  for (int i = 0; i < 5; ++i) static_cast<void>(guarded(equal, hangs));
+  EXPECT_EQ(breaker->state(), BreakerState::kOpen);
 }
 
 TEST_F(GuardTest, DoesNotTryAgainWhatIsTheCallersFaultOrBeyondTheBudget) {
   Guard with_retries = guard();
-  with_retries.retries = 3;
+  with_retries.retry.max_retries = 3;
   int calls = 0;
   const auto wrong = [&](Time) -> Result<int> {
     ++calls;
@@ -217,8 +256,7 @@ TEST_F(GuardTest, DoesNotTryAgainWhatIsTheCallersFaultOrBeyondTheBudget) {
   };
   EXPECT_EQ(guarded(with_retries, wrong).error().code, ErrorCode::kInvalid);
   EXPECT_EQ(calls, 1);
-  RetryBudget none({.ratio = 0, .floor_per_second = 0}, clock);
-  with_retries.budget = &none;
+  with_retries.budget = std::make_shared<RetryBudget>(RetryBudget::Options{.ratio = 0, .floor_per_second = 0}, clock);
   calls = 0;
   const auto thrown = [&](Time) -> Result<int> {
     ++calls;
@@ -234,13 +272,13 @@ TEST_F(GuardTest, RefusesAtOnceWhenItIsOpenFullOrTooFast) {
     return 1;
   };
   {
-    Bulkhead::Place place = bulkhead.enter();
+    Bulkhead::Place place = bulkhead->enter();
     EXPECT_EQ(guarded(guard(), never).error().code, ErrorCode::kRejected);
   }
   Guard with_rate = guard();
   with_rate.rate = [] { return false; };
   EXPECT_EQ(guarded(with_rate, never).error().code, ErrorCode::kRejected);
-  breaker.force_open("test", "test");
+  breaker->force_open("test", "test");
   EXPECT_EQ(guarded(guard(), never).error().code, ErrorCode::kUnavailable);
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "cohort/base/log.h"
+
 namespace cohort {
 namespace {
 
@@ -16,7 +18,12 @@ ScoreOptions corrected(ScoreOptions options) {
 
 }  // namespace
 
-Score::Score(const ScoreOptions& options) : options_(corrected(options)) {}
+Score::Score(const ScoreOptions& options) : options_(corrected(options)) {
+  if (options_.alpha != options.alpha || options_.window != options.window ||
+      options_.latency_max != options.latency_max) {
+    COHORT_LOG(kWarning, "provider", "options of a score were out of range, and the nearest allowed value is used");
+  }
+}
 
 void Score::record(bool success, Duration latency) {
   MutexLock lock(mutex_);

@@ -10,7 +10,8 @@ constexpr std::uint64_t kCallsShift = 0;
 constexpr std::uint64_t kErrorsShift = 15;
 constexpr std::uint64_t kSlowShift = 31;
 constexpr std::uint64_t kRoundShift = 46;
-constexpr std::uint64_t kMostCalls = (1U << 15) - 1;
+constexpr std::uint64_t kMostCalls = Window::kMostInStep;
+static_assert(kMostCalls == (1U << 15U) - 1);
 constexpr std::uint64_t kRoundMask = (1U << kRoundBits) - 1;
 
 constexpr std::uint64_t calls_of(std::uint64_t word) { return word & kMostCalls; }
@@ -51,8 +52,27 @@ void Window::record(Time now, std::uint32_t half_errors, bool slow) {
   }
 }
 
+// Empties the steps that were passed over since the last one. Another thread may be ahead: it stores its step in
+// `last_step_` before it writes the word of that step. So a word that was read before `last_step_`, and has not changed
+// since, is an old one.
+void Window::move_to(std::uint64_t step) {
+  std::uint64_t last = last_step_.load(std::memory_order_acquire);
+  while (last < step) {
+    const bool all = step - last >= size_;
+    for (std::uint64_t passed = all ? step - size_ + 1 : last + 1; passed < step + (all ? 1 : 0); ++passed) {
+      std::atomic<std::uint64_t>& place = words_[passed % size_];
+      std::uint64_t word = place.load(std::memory_order_acquire);
+      if (word != 0 && last_step_.load(std::memory_order_acquire) == last) {
+        place.compare_exchange_strong(word, 0, std::memory_order_relaxed);
+      }
+    }
+    if (last_step_.compare_exchange_weak(last, step, std::memory_order_acq_rel)) return;
+  }
+}
+
 void Window::record_in_time(Time now, std::uint32_t half_errors, bool slow) {
   const std::uint64_t step = step_of(now);
+  move_to(step);
   const std::uint64_t round = (step / size_) & kRoundMask;
   std::atomic<std::uint64_t>& place = words_[step % size_];
   std::uint64_t word = place.load(std::memory_order_relaxed);
@@ -64,7 +84,7 @@ void Window::record_in_time(Time now, std::uint32_t half_errors, bool slow) {
       fresh = word_of(round_of(fresh), calls_of(fresh) / 2, errors_of(fresh) / 2, slow_of(fresh) / 2);
     }
     fresh += word_of(0, 1, half_errors, slow ? 1 : 0);
-    if (place.compare_exchange_weak(word, fresh, std::memory_order_relaxed)) return;
+    if (place.compare_exchange_weak(word, fresh, std::memory_order_release, std::memory_order_relaxed)) return;
   }
 }
 
@@ -105,6 +125,7 @@ Window::Counts Window::counts(Time now) const {
     return counts;
   }
   const std::uint64_t step = step_of(now);
+  if (step >= last_step_.load(std::memory_order_relaxed) + size_) return counts;
   const std::uint64_t round = step / size_;
   const std::uint64_t current = step % size_;
   for (std::uint64_t i = 0; i < size_; ++i) {

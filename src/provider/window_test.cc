@@ -66,6 +66,26 @@ TEST(WindowTest, AgreesWithAListOfCalls) {
   }
 }
 
+TEST(WindowTest, ItsRoundsDoNotWrap) {
+  // Of one step of 1 ms a round is over after a millisecond: 2^18 of them in less than five minutes.
+  for (const std::uint32_t buckets : {1U, 3U, 60U}) {
+    Window window({.buckets = buckets, .bucket = 1ms});
+    const Time start(1h);
+    for (std::uint32_t i = 0; i < buckets; ++i) window.record(start + i * 1ms, 2, true);
+    const Duration wrap = buckets * (1U << 18U) * 1ms;
+    EXPECT_EQ(window.counts(start + wrap).calls, 0U);
+    window.record(start + wrap, 0, false);
+    EXPECT_EQ(window.counts(start + wrap).calls, 1U);
+    EXPECT_EQ(window.counts(start + wrap).half_errors, 0U);
+    // Never silent for a whole round, and never at the same steps as before.
+    for (std::uint32_t i = 0; i < buckets; ++i) window.record(start + wrap + i * 1ms, 2, true);
+    const Duration half = std::max(1U, buckets / 2) * 1ms;
+    Time now = start + wrap;
+    while (now < start + 2 * wrap) window.record(now += half, 0, false);
+    EXPECT_EQ(window.counts(now).half_errors, 0U);
+  }
+}
+
 TEST(WindowTest, CountsTheLastCalls) {
   Window window({.kind = WindowOptions::Kind::kCalls, .calls = 7});
   Random random(1);

@@ -10,12 +10,12 @@ namespace cohort::internal {
 template <class Faults>
 auto ShardedSessionTable<Faults>::ensure(const SessionId& session, const GroupName& name, MakeEntry make)
     -> Result<Ensured> {
-  const auto [shard, number, session_hash] = place_of(session);
-  const std::uint32_t hash = group_hash(session_hash, name);
+  const auto [shard, number, session_hash, whole_hash] = place_of(session);
+  const std::uint32_t hash = group_hash(whole_hash, name);
   const Time now = clock_.now();
   Ref<SessionState> owner;
   {
-    Hold hold(*this, shard);
+    Hold hold(*this, shard, Call::kEnsure);
     if (GroupEntry* entry = find_group(shard, hash, session, name)) {
       session_of(*entry).touch(now);
       return Ensured{entry->id(), Ref<GroupEntry>(*entry), false};
@@ -32,7 +32,7 @@ auto ShardedSessionTable<Faults>::ensure(const SessionId& session, const GroupNa
   for (;;) {
     fresh = make(executor_key(session, name), Ref<Activity>(*owner), name.str().size());
     const Time later = clock_.now();  // That may have taken its time.
-    Hold hold(*this, shard);
+    Hold hold(*this, shard, Call::kEnsure);
     if (GroupEntry* entry = find_group(shard, hash, session, name)) {
       session_of(*entry).touch(later);
       return Ensured{entry->id(), Ref<GroupEntry>(*entry), false};
@@ -78,10 +78,10 @@ auto ShardedSessionTable<Faults>::ensure(const SessionId& session, const GroupNa
 
 template <class Faults>
 Result<Ref<GroupEntry>> ShardedSessionTable<Faults>::find(const SessionId& session, const GroupName& name) {
-  const auto [shard, number, session_hash] = place_of(session);
+  const auto [shard, number, session_hash, whole_hash] = place_of(session);
   const Time now = clock_.now();
-  Hold hold(*this, shard);
-  if (GroupEntry* entry = find_group(shard, group_hash(session_hash, name), session, name)) {
+  Hold hold(*this, shard, Call::kFind);
+  if (GroupEntry* entry = find_group(shard, group_hash(whole_hash, name), session, name)) {
     session_of(*entry).touch(now);
     return Ref<GroupEntry>(*entry);
   }
@@ -91,11 +91,12 @@ Result<Ref<GroupEntry>> ShardedSessionTable<Faults>::find(const SessionId& sessi
 
 template <class Faults>
 template <class F>
-auto ShardedSessionTable<Faults>::at_group(const GroupId& id, F&& f) -> std::invoke_result_t<F&, GroupEntry&> {
+auto ShardedSessionTable<Faults>::at_group(const GroupId& id, Call call, F&& f)
+    -> std::invoke_result_t<F&, GroupEntry&> {
   if (id.shard >= shard_count_) return no_such_group(id);
   Shard& shard = shards_[id.shard];
   const Time now = clock_.now();
-  Hold hold(*this, shard);
+  Hold hold(*this, shard, call);
   GroupEntry* entry = find_group(shard, id);
   if (entry == nullptr) return no_such_group(id);
   session_of(*entry).touch(now);
@@ -104,7 +105,7 @@ auto ShardedSessionTable<Faults>::at_group(const GroupId& id, F&& f) -> std::inv
 
 template <class Faults>
 Result<Ref<GroupEntry>> ShardedSessionTable<Faults>::find(const GroupId& id) {
-  return at_group(id, [](GroupEntry& entry) -> Result<Ref<GroupEntry>> { return Ref<GroupEntry>(entry); });
+  return at_group(id, Call::kFind, [](GroupEntry& entry) -> Result<Ref<GroupEntry>> { return Ref<GroupEntry>(entry); });
 }
 
 template <class Faults>
@@ -114,7 +115,7 @@ Result<void> ShardedSessionTable<Faults>::visit(const GroupId& id, void (*call)(
     ~Inside() { visited_table = outer; }
     const void* outer;
   };
-  return at_group(id, [&](GroupEntry& entry) -> Result<void> {
+  return at_group(id, Call::kVisit, [&](GroupEntry& entry) -> Result<void> {
     const Inside inside(this);
     call(context, entry);
     return {};
@@ -129,7 +130,7 @@ Result<Ref<GroupEntry>> ShardedSessionTable<Faults>::remove(const GroupId& id) {
   Ref<SessionState> forgotten;
   std::string session;
   {
-    Hold hold(*this, shard);
+    Hold hold(*this, shard, Call::kRemove);
     GroupEntry* entry = find_group(shard, id);
     if (entry == nullptr) return no_such_group(id);
     SessionState& owner = session_of(*entry);
@@ -149,8 +150,8 @@ Result<Ref<GroupEntry>> ShardedSessionTable<Faults>::remove(const GroupId& id) {
 
 template <class Faults>
 Result<GroupId> ShardedSessionTable<Faults>::active(const SessionId& session) {
-  const auto [shard, number, session_hash] = place_of(session);
-  Hold hold(*this, shard);
+  const auto [shard, number, session_hash, whole_hash] = place_of(session);
+  Hold hold(*this, shard, Call::kActive);
   auto known = living(shard, session_hash, session);
   if (!known) return known.error();
   if ((*known)->active == nullptr) {
@@ -161,7 +162,7 @@ Result<GroupId> ShardedSessionTable<Faults>::active(const SessionId& session) {
 
 template <class Faults>
 Result<void> ShardedSessionTable<Faults>::set_active(const GroupId& id) {
-  return at_group(id, [](GroupEntry& entry) -> Result<void> {
+  return at_group(id, Call::kActive, [](GroupEntry& entry) -> Result<void> {
     session_of(entry).active = &entry;
     return {};
   });
@@ -169,10 +170,10 @@ Result<void> ShardedSessionTable<Faults>::set_active(const GroupId& id) {
 
 template <class Faults>
 Result<std::vector<Ref<GroupEntry>>> ShardedSessionTable<Faults>::groups_of(const SessionId& session) {
-  const auto [shard, number, session_hash] = place_of(session);
+  const auto [shard, number, session_hash, whole_hash] = place_of(session);
   std::vector<Ref<GroupEntry>> groups;
   {
-    Hold hold(*this, shard);
+    Hold hold(*this, shard, Call::kGroupsOf);
     auto known = living(shard, session_hash, session);
     if (!known) return known.error();
     groups.reserve((*known)->groups.size());
@@ -184,9 +185,9 @@ Result<std::vector<Ref<GroupEntry>>> ShardedSessionTable<Faults>::groups_of(cons
 
 template <class Faults>
 Result<void> ShardedSessionTable<Faults>::touch(const SessionId& session) {
-  const auto [shard, number, session_hash] = place_of(session);
+  const auto [shard, number, session_hash, whole_hash] = place_of(session);
   const Time now = clock_.now();
-  Hold hold(*this, shard);
+  Hold hold(*this, shard, Call::kTouch);
   auto known = living(shard, session_hash, session);
   if (!known) return known.error();
   (*known)->touch(now);
@@ -198,12 +199,37 @@ auto ShardedSessionTable<Faults>::counts() -> Counts {
   Counts counts;
   for (std::uint32_t i = 0; i < shard_count_; ++i) {
     Shard& shard = shards_[i];
-    Hold hold(*this, shard);
+    Hold hold(*this, shard, Call::kLook);
     counts.groups += shard.groups.size();
     counts.ended += shard.ended;
     counts.sessions += shard.sessions.size() - shard.ended;
   }
   return counts;
+}
+
+template <class Faults>
+std::vector<SessionLockWaits> ShardedSessionTable<Faults>::lock_waits() {
+  std::vector<SessionLockWaits> all(kCallNames.size());
+  std::vector<Histogram> waits(kCallNames.size());
+  for (std::uint32_t i = 0; i < shard_count_; ++i) {
+    Shard& shard = shards_[i];
+    Hold hold(*this, shard, Call::kLook);
+    for (std::size_t kind = 0; kind < all.size(); ++kind) {
+      all[kind].calls += shard.calls[kind];
+      if (shard.waits[kind]) waits[kind].merge(*shard.waits[kind]);
+    }
+  }
+  for (std::size_t kind = 0; kind < all.size(); ++kind) {
+    SessionLockWaits& each = all[kind];
+    each.call = kCallNames[kind];
+    each.waited = waits[kind].count();
+    each.longest = waits[kind].max();
+    // Those that did not wait come first.
+    const double waited = static_cast<double>(each.waited);
+    const double rank = 0.99 * static_cast<double>(each.calls) - static_cast<double>(each.calls - each.waited);
+    if (rank > 0) each.p99 = waits[kind].quantile(rank / waited);
+  }
+  return all;
 }
 
 // ---- for tests
@@ -213,11 +239,11 @@ std::string ShardedSessionTable<Faults>::check() {
   std::size_t sessions = 0;
   for (std::uint32_t number = 0; number < shard_count_; ++number) {
     Shard& shard = shards_[number];
-    Hold hold(*this, shard);
+    Hold hold(*this, shard, Call::kLook);
     std::string broken;
     std::size_t listed = 0;
     std::size_t ended = 0;
-    sessions += shard.sessions.size();
+    sessions += shard.sessions.size() - shard.unknown;
     std::vector<const SessionState*> all;
     shard.sessions.for_each([&](const SessionState& session) { all.push_back(&session); });
     for (const SessionState* each_session : all) {

@@ -13,6 +13,7 @@ ShardedSessionTable<Faults>::ShardedSessionTable(SessionOptions options, Functio
       clock_(options.clock != nullptr      ? *options.clock
              : options.executor != nullptr ? options.executor->clock()
                                            : system_clock()),
+      hash_(options.hash_secret ? KeyedHash(*options.hash_secret) : KeyedHash()),
       ttl_(std::max(options.ttl, Duration::zero())),
       remember_ended_(std::max(options.remember_ended, Duration::zero())),
       max_sessions_(std::max<std::size_t>(options.max_sessions, 1)),
@@ -20,6 +21,7 @@ ShardedSessionTable<Faults>::ShardedSessionTable(SessionOptions options, Functio
       listener_(std::move(options.listener)),
       on_idle_end_(std::move(on_idle_end)),
       shard_count_(std::bit_ceil(std::clamp(options.shards, 1U, 4096U))),
+      max_unknown_(std::max<std::size_t>(max_sessions_ / 16 / shard_count_, 1)),
       shards_(std::make_unique<Shard[]>(shard_count_)) {
   if (options.sweeps_itself) sweeper_ = std::thread([this] { run_sweeper(); });
 }
@@ -41,7 +43,7 @@ std::vector<Ref<GroupEntry>> ShardedSessionTable<Faults>::clear() {
   std::vector<Ref<GroupEntry>> groups;
   for (std::uint32_t i = 0; i < shard_count_; ++i) {
     Shard& shard = shards_[i];
-    Hold hold(*this, shard);
+    Hold hold(*this, shard, Call::kLook);
     std::vector<GroupEntry*> entries;
     std::vector<SessionState*> sessions;
     shard.groups.for_each([&](GroupEntry& entry) { entries.push_back(&entry); });
@@ -63,23 +65,23 @@ std::vector<Ref<GroupEntry>> ShardedSessionTable<Faults>::clear() {
 
 template <class Faults>
 Result<Ended> ShardedSessionTable<Faults>::end(const SessionId& session, std::string_view reason) {
-  const auto [shard, number, session_hash] = place_of(session);
+  const auto [shard, number, session_hash, whole_hash] = place_of(session);
   Time now = clock_.now();
   Ended ended{session.str(), std::string(reason), {}};
   Ref<SessionState> owner;
   bool more = false;
   for (;;) {
-    Hold hold(*this, shard);
+    Hold hold(*this, shard, Call::kEnd);
     if (SessionState* known = find_session(shard, session_hash, session)) {
       if (known->ended) return session_ended(session);
       __builtin_prefetch(known->groups.data());
       owner = Ref<SessionState>(*known);
     } else if (!owner) {
       owner = Ref<SessionState>::adopt(new SessionState(session, session_hash, now));
+      owner->unknown = true;
       continue;
-    } else if (!take_place()) {
-      return too_many_sessions();
     } else {
+      if (shard.unknown >= max_unknown_) drop_oldest_unknown(shard);
       link(shard, *owner);
     }
     ended.groups.reserve(owner->groups.size());
@@ -120,7 +122,7 @@ bool ShardedSessionTable<Faults>::take_out_some(Shard& shard, SessionState& sess
 template <class Faults>
 void ShardedSessionTable<Faults>::finish(Shard& shard, SessionState& session, Ended& ended, bool more) {
   while (more) {
-    Hold hold(*this, shard);
+    Hold hold(*this, shard, Call::kEnd);
     more = take_out_some(shard, session, ended);
   }
   std::ranges::sort(ended.groups, {}, [](const Ref<GroupEntry>& entry) { return entry->id().generation; });
@@ -183,12 +185,14 @@ void ShardedSessionTable<Faults>::sweep(Shard& shard) {
   idle.reserve(kSessionsPerHold);
   forgotten.reserve(kSessionsPerHold);
   {
-    Hold hold(*this, shard);
+    Hold hold(*this, shard, Call::kSweep);
     const Time now = clock_.now();
-    while (forgotten.size() < kSessionsPerHold && !shard.marks.empty() && shard.marks.front()->forget_at <= now) {
-      SessionState& session = *shard.marks.front();
-      unlink(shard, session);
-      forgotten.push_back(Ref<SessionState>::adopt(&session));
+    for (IntrusiveList<SessionState>* marks : {&shard.marks, &shard.unknown_marks}) {
+      while (forgotten.size() < kSessionsPerHold && !marks->empty() && marks->front()->forget_at <= now) {
+        SessionState& session = *marks->front();
+        unlink(shard, session);
+        forgotten.push_back(Ref<SessionState>::adopt(&session));
+      }
     }
     std::size_t taken = 0;
     for (std::size_t i = 0; i < kSessionsPerHold && taken < kGroupsPerHold; ++i) {

@@ -10,16 +10,16 @@ namespace cohort::internal {
 
 template <class Faults>
 auto ShardedSessionTable<Faults>::place_of(const SessionId& session) -> Place {
-  const std::uint32_t hash = TaskLabel::hash(session.str());
-  const std::uint32_t number = (hash >> 16) & (shard_count_ - 1);  // The tables in a shard use the lower bits.
-  return {shards_[number], number, hash};
+  const std::uint64_t hash = hash_(session.str());
+  const auto number = static_cast<std::uint32_t>(hash >> 40U) & (shard_count_ - 1);  // Tables in a shard use others.
+  return {shards_[number], number, static_cast<std::uint32_t>(hash), hash};
 }
 
 template <class Faults>
-std::uint32_t ShardedSessionTable<Faults>::group_hash(std::uint32_t session_hash, const GroupName& name) {
-  const std::uint64_t both =
-      (std::uint64_t{session_hash} << 32 | TaskLabel::hash(name.str())) * 0x9E37'79B9'7F4A'7C15ULL;
-  return static_cast<std::uint32_t>(both >> 32);
+std::uint32_t ShardedSessionTable<Faults>::group_hash(std::uint64_t whole_hash, const GroupName& name) const {
+  // Not symmetric: a group that is called like its session is to have a place of its own too.
+  const std::uint64_t both = hash_(name.str()) + std::rotl(whole_hash, 23) * 0x9E37'79B9'7F4A'7C15ULL;
+  return static_cast<std::uint32_t>(both ^ both >> 32U);
 }
 
 template <class Faults>
@@ -76,7 +76,7 @@ bool ShardedSessionTable<Faults>::take_place() {
   return false;
 }
 
-// take_place() comes first.
+// take_place() comes first, unless it was never there.
 template <class Faults>
 void ShardedSessionTable<Faults>::link(Shard& shard, SessionState& session) {
   session.ref();
@@ -87,12 +87,21 @@ template <class Faults>
 void ShardedSessionTable<Faults>::unlink(Shard& shard, SessionState& session) {
   shard.timers.disarm(session);
   if (session.ended) {
-    shard.marks.erase(session);
+    (session.unknown ? shard.unknown_marks : shard.marks).erase(session);
+    shard.unknown -= session.unknown ? 1 : 0;
     --shard.ended;
   }
   note_due(shard);
   shard.sessions.erase(session);
-  session_count_.fetch_sub(1, std::memory_order_relaxed);
+  if (!session.unknown) session_count_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+// Ending sessions that were never there can make the registry forget such marks, and nothing else.
+template <class Faults>
+void ShardedSessionTable<Faults>::drop_oldest_unknown(Shard& shard) {
+  SessionState& oldest = *shard.unknown_marks.front();
+  unlink(shard, oldest);
+  oldest.unref();
 }
 
 template <class Faults>
@@ -115,7 +124,8 @@ void ShardedSessionTable<Faults>::mark(Shard& shard, SessionState& session, Time
   session.ended = true;
   session.active = nullptr;
   session.forget_at = saturating_add(now, remember_ended_);
-  shard.marks.push_back(session);
+  (session.unknown ? shard.unknown_marks : shard.marks).push_back(session);
+  shard.unknown += session.unknown ? 1 : 0;
   ++shard.ended;
   note_due(shard);
 }
@@ -124,6 +134,7 @@ template <class Faults>
 void ShardedSessionTable<Faults>::note_due(Shard& shard) {
   Time next = shard.timers.next().value_or(Time::max());
   if (const SessionState* mark = shard.marks.front()) next = std::min(next, mark->forget_at);
+  if (const SessionState* mark = shard.unknown_marks.front()) next = std::min(next, mark->forget_at);
   const Time::rep due = next.time_since_epoch().count();
   if (due != shard.due.load(std::memory_order_relaxed)) shard.due.store(due, std::memory_order_seq_cst);
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <bit>
 #include <cstdint>
@@ -13,7 +14,9 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/base/histogram.h"
 #include "cohort/base/internal/intrusive_list.h"
+#include "cohort/base/internal/keyed_hash.h"
 #include "cohort/base/mutex.h"
 #include "cohort/base/timer.h"
 #include "cohort/session/internal/session_table.h"
@@ -42,7 +45,8 @@ struct SessionState final : Activity, Timer, ListLinks<SessionState> {
   SessionState* next_ = nullptr;   ///< In its bucket.
   SessionState** link_ = nullptr;  ///< What points to it there.
   std::uint32_t hash_;
-  bool ended = false;  ///< Then it is only a mark; its last groups may still be on their way out.
+  bool ended = false;    ///< Then it is only a mark; its last groups may still be on their way out.
+  bool unknown = false;  ///< It was never there before it ended.
   const SessionId id;
   std::vector<GroupEntry*> groups;
   GroupEntry* active = nullptr;
@@ -90,6 +94,7 @@ class ShardedSessionTable final : public SessionTable {
   Result<std::vector<Ref<GroupEntry>>> groups_of(const SessionId& session) override;
   Result<void> touch(const SessionId& session) override;
   Counts counts() override;
+  std::vector<SessionLockWaits> lock_waits() override;
   std::optional<Time> sweep() override;
   std::vector<Ref<GroupEntry>> clear() override;
   std::string check() override;
@@ -98,12 +103,31 @@ class ShardedSessionTable final : public SessionTable {
   static constexpr std::size_t kGroupsPerHold = 256;
   static constexpr std::size_t kSessionsPerHold = 64;
 
+  enum class Call : std::uint8_t {
+    kEnsure,
+    kFind,
+    kVisit,
+    kRemove,
+    kEnd,
+    kActive,
+    kGroupsOf,
+    kTouch,
+    kSweep,
+    kLook,
+  };
+  static constexpr std::array<std::string_view, 10> kCallNames = {"ensure", "find",      "visit", "remove", "end",
+                                                                  "active", "groups_of", "touch", "sweep",  "look"};
+
   struct alignas(64) Shard {
     Mutex mutex;
     SplitTable<GroupEntry> groups COHORT_GUARDED_BY(mutex);
     SplitTable<SessionState, 2> sessions COHORT_GUARDED_BY(mutex);
-    TimerQueue timers COHORT_GUARDED_BY(mutex);                  ///< Of sessions that may be idle,
-    IntrusiveList<SessionState> marks COHORT_GUARDED_BY(mutex);  ///< and those that have ended.
+    TimerQueue timers COHORT_GUARDED_BY(mutex);                          ///< Of sessions that may be idle,
+    IntrusiveList<SessionState> marks COHORT_GUARDED_BY(mutex);          ///< and those that have ended,
+    IntrusiveList<SessionState> unknown_marks COHORT_GUARDED_BY(mutex);  ///< or ended before they began.
+    std::size_t unknown COHORT_GUARDED_BY(mutex) = 0;                    ///< So many of the latter.
+    std::array<std::uint64_t, kCallNames.size()> calls COHORT_GUARDED_BY(mutex){};
+    std::array<std::unique_ptr<Histogram>, kCallNames.size()> waits COHORT_GUARDED_BY(mutex);  ///< Null: none waited.
     std::uint64_t generation COHORT_GUARDED_BY(mutex) = 0;
     std::size_t ended COHORT_GUARDED_BY(mutex) = 0;
     std::atomic<Time::rep> due{Time::max().time_since_epoch().count()};  ///< The first of both.
@@ -112,12 +136,13 @@ class ShardedSessionTable final : public SessionTable {
     Shard& shard;
     std::uint32_t number;
     std::uint32_t session_hash;
+    std::uint64_t whole_hash;
   };
   // The lock of a shard, for one who is not inside visit().
   class Hold;
 
   [[nodiscard]] Place place_of(const SessionId& session);
-  [[nodiscard]] static std::uint32_t group_hash(std::uint32_t session_hash, const GroupName& name);
+  [[nodiscard]] std::uint32_t group_hash(std::uint64_t whole_hash, const GroupName& name) const;
   [[nodiscard]] static SessionState& session_of(const GroupEntry& entry) {
     return static_cast<SessionState&>(*entry.activity());
   }
@@ -128,7 +153,7 @@ class ShardedSessionTable final : public SessionTable {
   static GroupEntry* find_group(Shard& shard, const GroupId& id) COHORT_REQUIRES(shard.mutex);
   // Calls `f(entry)` with its shard locked; counts as activity.
   template <class F>
-  auto at_group(const GroupId& id, F&& f) -> std::invoke_result_t<F&, GroupEntry&>;
+  auto at_group(const GroupId& id, Call call, F&& f) -> std::invoke_result_t<F&, GroupEntry&>;
   Result<SessionState*> living(Shard& shard, std::uint32_t hash, const SessionId& id) COHORT_REQUIRES(shard.mutex);
 
   [[nodiscard]] bool take_place();
@@ -151,8 +176,11 @@ class ShardedSessionTable final : public SessionTable {
   void run_sweeper();
   void wake_sweeper(Time due);
 
+  void drop_oldest_unknown(Shard& shard) COHORT_REQUIRES(shard.mutex);
+
   Executor* const executor_;
   Clock& clock_;
+  const KeyedHash hash_;
   const Duration ttl_;
   const Duration remember_ended_;
   const std::size_t max_sessions_;
@@ -160,6 +188,7 @@ class ShardedSessionTable final : public SessionTable {
   Function<void(const SessionEvent&)> listener_;
   Function<void(Ended)> on_idle_end_;
   const std::uint32_t shard_count_;
+  const std::size_t max_unknown_;  // In a shard.
   std::unique_ptr<Shard[]> shards_;
   std::atomic<std::size_t> session_count_{0};  // Ended ones included.
   std::vector<Ref<GroupEntry>> kept_;          // Only planted bugs need it.
@@ -177,9 +206,19 @@ inline thread_local const void* visited_table = nullptr;
 template <class Faults>
 class COHORT_ANNOTATE(scoped_lockable) ShardedSessionTable<Faults>::Hold {
  public:
-  Hold(const ShardedSessionTable& table, Shard& shard) COHORT_ACQUIRE(shard.mutex) : shard_(shard) {
+  // The clock is read only by a caller that has to wait.
+  Hold(const ShardedSessionTable& table, Shard& shard, Call call) COHORT_ACQUIRE(shard.mutex) : shard_(shard) {
     COHORT_ASSERT(visited_table != &table, "the callable of with_group must not call the registry");
-    shard_.mutex.lock();
+    const auto kind = static_cast<std::size_t>(call);
+    if (shard.mutex.try_lock()) {
+      ++shard.calls[kind];
+      return;
+    }
+    const Time began = system_clock().now();
+    shard.mutex.lock();
+    ++shard.calls[kind];
+    if (!shard.waits[kind]) shard.waits[kind].reset(new (std::nothrow) Histogram);
+    if (shard.waits[kind]) shard.waits[kind]->record(system_clock().now() - began);
   }
   ~Hold() COHORT_RELEASE() { shard_.mutex.unlock(); }
   Hold(const Hold&) = delete;

@@ -3,7 +3,9 @@
 namespace cohort {
 
 std::optional<Time> Attempts::after_failure(const Error& error, Time now, Random& random) {
-  if (options_ == nullptr || number_ > options_->retries) return std::nullopt;
+  if (options_ == nullptr) return std::nullopt;
+  const std::optional<Duration> wait = options_->retry.wait_after(number_, random);
+  if (!wait) return std::nullopt;
   bool worth_it = error.retryable();
   if (options_->retry_if) {
     try {
@@ -13,7 +15,7 @@ std::optional<Time> Attempts::after_failure(const Error& error, Time now, Random
     }
   }
   if (!worth_it) return std::nullopt;
-  const Time next = saturating_add(now, options_->backoff.wait(number_, random));
+  const Time next = saturating_add(now, *wait);
   if (next >= deadline_) return std::nullopt;
   ++number_;
   return next;

@@ -16,7 +16,7 @@ const Error kStays{ErrorCode::kInvalid, "never"};
 const Time kStart = Time(1h);
 
 StepOptions options_with(std::uint32_t retries) {
-  return {.timeout = 10s, .retries = retries, .backoff = {.base = 1s, .max = 3s, .jitter = 0}};
+  return {.timeout = 10s, .retry = {.max_retries = retries, .backoff = 1s, .max_backoff = 3s, .jitter = 0}};
 }
 
 TEST(AttemptsTest, AreAsManyAsAllowedWithLongerAndLongerWaits) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cohort/store/task_store.h"
+#include "store/store_time.h"
 
 namespace cohort::chain_rules {
 
@@ -16,31 +17,40 @@ struct Effects {
   std::vector<ChainEvent> events;
   std::optional<DeadLetter> dead_letter;
   bool drops_dead_letter = false;
+  std::vector<AttemptRecord> attempts;
   Duration held{};  ///< Everybody waited so long for a suspect that ran alone.
 };
 
 /// A row as submitted: ready, pending, or completed when it has no callbacks. `held` is what pauses of its group and
 /// suspects have added up to so far.
-[[nodiscard]] ChainTask make(NewTask request, std::uint64_t sequence, WallTime now, Duration held, Effects& effects);
+[[nodiscard]] ChainTask make(NewTask request, std::uint64_t sequence, StoreTime now, Duration held, Effects& effects);
 
 /// Whether nothing of it may be started any more, by what pauses have added up to by now.
-[[nodiscard]] bool is_expired(const ChainTask& task, WallTime now, Duration held);
-void expire(ChainTask& task, WallTime now, Effects& effects);
+[[nodiscard]] bool is_expired(const ChainTask& task, StoreTime now, Duration held);
+void expire(ChainTask& task, StoreTime now, Effects& effects);
+/// The start time of a delayed task is reached: a deadline given as a length counts from that time.
+void reach_start(ChainTask& task, StoreTime now);
 
 /// The message readies a pending row, or expires it.
-[[nodiscard]] IntakeOutcome take_in(ChainTask& task, const TakenIn& message, WallTime now, Duration held,
+[[nodiscard]] IntakeOutcome take_in(ChainTask& task, const TakenIn& message, StoreTime now, Duration held,
                                     Effects& effects);
 [[nodiscard]] ChainEvent refusal_of(const DeadLetter& letter, WallTime now);
+/// A pending row becomes ready, or expires. kConflict: it is not pending.
+[[nodiscard]] Result<void> ready(ChainTask& task, StoreTime now, Duration held, Effects& effects);
 [[nodiscard]] DeadLetter letter_of(const TakenIn& message, const std::string& reason, WallTime now);
 
 /// Whether this boot may claim it now. Not whether its plugin is wanted.
-[[nodiscard]] bool is_claimable(const ChainTask& task, const std::string& boot, WallTime now);
-/// Two boots died with this step running, or somebody has said so.
-[[nodiscard]] bool is_suspect(const ChainTask& task, const std::function<bool(const std::string& boot)>& came_back);
-void claim(ChainTask& task, const ClaimRequest& request, std::uint64_t epoch, bool suspect, WallTime now);
+[[nodiscard]] bool is_claimable(const ChainTask& task, const std::string& boot, StoreTime now);
+/// When is_claimable() turns true by time alone, from now; zero: it is due. At most a day, so that a sleeper looks
+/// again.
+[[nodiscard]] Duration time_until_due(const ChainTask& task, StoreTime now);
+/// Two boots died with this step running in their process, or the task was replayed as poison.
+[[nodiscard]] bool is_suspect(const ChainTask& task, const ClaimRequest& request,
+                              const std::function<bool(const std::string& boot)>& came_back);
+void claim(ChainTask& task, const ClaimRequest& request, std::uint64_t epoch, bool suspect, StoreTime now);
 /// kStale unless the claim is the current one.
 [[nodiscard]] Result<Written> write(ChainTask& task, const Claim& claim, std::uint64_t number, const RunnerWrite& write,
-                                    WallTime now, Effects& effects);
+                                    StoreTime now, Duration held, Effects& effects);
 /// Why a claim is taken from its owner.
 enum class Death : std::uint8_t {
   kLeft,      ///< It gave up by itself.
@@ -48,16 +58,18 @@ enum class Death : std::uint8_t {
   kProven,    ///< Whoever says so knows.
 };
 /// Ready again; or poison, if it is proven that its node died while it ran alone.
-void take_over(ChainTask& task, Death death, WallTime now, Effects& effects);
-/// What was presumed has had its time: true when the boot has not come back, and the task is poison.
-[[nodiscard]] bool convict(ChainTask& task, const std::function<bool(const std::string& boot)>& came_back, WallTime now,
+void take_over(ChainTask& task, Death death, StoreTime now, Effects& effects);
+/// Decides at a claim whether the task is poison, and then ends it: the boot that died while it ran the step alone has
+/// not come back, or the step ran in a process of its own and `request.poison_after` boots died with it.
+[[nodiscard]] bool convict(ChainTask& task, const ClaimRequest& request,
+                           const std::function<bool(const std::string& boot)>& came_back, StoreTime now,
                            Effects& effects);
 
 /// How long until then; at most a day, so that who waits for it looks again in between.
 [[nodiscard]] Duration time_until(WallTime due, WallTime now);
 
-[[nodiscard]] Result<Written> cancel(ChainTask& task, const std::string& reason, WallTime now, Effects& effects);
-[[nodiscard]] Result<void> replay(ChainTask& task, const ReplayRequest& request, WallTime now, Duration held,
+[[nodiscard]] Result<Written> cancel(ChainTask& task, const std::string& reason, StoreTime now, Effects& effects);
+[[nodiscard]] Result<void> replay(ChainTask& task, const ReplayRequest& request, StoreTime now, Duration held,
                                   Effects& effects);
 
 }  // namespace cohort::chain_rules

@@ -4,6 +4,8 @@
 #include <array>
 #include <ostream>
 
+#include "cohort/base/utf8.h"
+
 namespace cohort {
 
 namespace {
@@ -11,9 +13,13 @@ namespace {
 constexpr std::array<std::string_view, kChainStates> kNames = {"pending", "ready",     "processing", "completed",
                                                                "failed",  "cancelled", "expired",    "poison"};
 
-Error too_long(const char* what, std::size_t bytes, std::size_t most) {
-  return {ErrorCode::kInvalid, "the " + std::string(what) + " of the task has " + std::to_string(bytes) +
-                                   " bytes; at most " + std::to_string(most) + " are allowed"};
+Error too_long(const char* what, std::size_t bytes, std::size_t most, const char* unit = "characters") {
+  return {ErrorCode::kInvalid, "the " + std::string(what) + " of the task has " + std::to_string(bytes) + " " + unit +
+                                   "; at most " + std::to_string(most) + " are allowed"};
+}
+
+bool is_longer(const std::string& text, std::size_t characters) {
+  return text.size() > characters && utf8_characters(text) > characters;
 }
 
 // FNV-1a over 128 bits, field by field with its length, so that two requests are not taken for one by chance.
@@ -55,22 +61,36 @@ std::optional<ChainState> chain_state_of(std::string_view name) {
   return static_cast<ChainState>(found - kNames.begin());
 }
 
+bool is_sequence_reference(std::string_view id) {
+  return id.size() > 1 && id[0] == '@' && id.find_first_not_of("0123456789", 1) == std::string_view::npos;
+}
+
 std::ostream& operator<<(std::ostream& out, ChainState state) { return out << to_string(state); }
 
 Result<void> check(const NewTask& task) {
-  if (task.id.size() > NewTask::kMaxIdBytes) return too_long("id", task.id.size(), NewTask::kMaxIdBytes);
+  const auto length = [](const std::string& text) { return utf8_characters(text); };
+  if (is_longer(task.id, NewTask::kMaxIdLength)) return too_long("id", length(task.id), NewTask::kMaxIdLength);
+  if (is_sequence_reference(task.id)) {
+    return Error{ErrorCode::kInvalid,
+                 "the id '" + task.id + "' of the task is '@' and a number, which names a task by its sequence number"};
+  }
   if (task.group.empty()) return Error{ErrorCode::kInvalid, "the task names no group; every task belongs to one"};
-  if (task.group.size() > 1024) return too_long("group", task.group.size(), 1024);
-  if (task.session.size() > 256) return too_long("session", task.session.size(), 256);
-  if (task.file.size() > 4096) return too_long("file reference", task.file.size(), 4096);
-  if (task.idempotency_key.size() > 256) return too_long("idempotency key", task.idempotency_key.size(), 256);
+  if (!is_utf8(task.id) || !is_utf8(task.group)) {
+    return Error{ErrorCode::kInvalid, "the id and the group of a task must be UTF-8"};
+  }
+  if (is_longer(task.group, NewTask::kMaxGroupLength)) {
+    return too_long("group", length(task.group), NewTask::kMaxGroupLength);
+  }
+  if (is_longer(task.session, 256)) return too_long("session", length(task.session), 256);
+  if (is_longer(task.file, 4096)) return too_long("file reference", length(task.file), 4096);
+  if (is_longer(task.idempotency_key, 256)) return too_long("idempotency key", length(task.idempotency_key), 256);
   if (task.callbacks.size() > NewTask::kMaxCallbacks) {
     return Error{ErrorCode::kInvalid, "the task has " + std::to_string(task.callbacks.size()) + " callbacks; at most " +
                                           std::to_string(NewTask::kMaxCallbacks) + " are allowed"};
   }
   if (task.tags.size() > NewTask::kMaxTags) return Error{ErrorCode::kInvalid, "the task has more than 32 tags"};
   for (const std::string& tag : task.tags) {
-    if (tag.empty() || tag.size() > 128) return Error{ErrorCode::kInvalid, "a tag has 1 to 128 bytes"};
+    if (tag.empty() || is_longer(tag, 128)) return Error{ErrorCode::kInvalid, "a tag has 1 to 128 characters"};
   }
   std::size_t bytes = task.payload.size();
   for (const Callback& each : task.callbacks) {
@@ -90,8 +110,10 @@ Result<void> check(const NewTask& task) {
     }
     bytes += each.parameters.size() + each.plugin.size();
   }
-  if (bytes > NewTask::kMaxPayloadBytes) return too_long("payload and parameters", bytes, NewTask::kMaxPayloadBytes);
-  if (task.deadline <= Duration::zero()) return Error{ErrorCode::kInvalid, "the deadline of the task must be above 0"};
+  if (bytes > NewTask::kMaxPayloadBytes)
+    return too_long("payload and parameters", bytes, NewTask::kMaxPayloadBytes, "bytes");
+  if (!task.deadline_at && task.deadline <= Duration::zero())
+    return Error{ErrorCode::kInvalid, "the deadline of the task must be above 0"};
   return {};
 }
 
@@ -116,6 +138,7 @@ std::string request_hash(const NewTask& task) {
   for (const std::string& tag : task.tags) hash.add(tag);
   hash.add(static_cast<std::uint64_t>(task.start_at.value_or(WallTime()).time_since_epoch().count()));
   hash.add(task.pending ? 1 : 0);
+  if (task.deadline_at) hash.add(static_cast<std::uint64_t>(task.deadline_at->time_since_epoch().count()));
   return hash.hex();
 }
 

@@ -49,8 +49,10 @@ void ExecutorAccess::submit(Executor& executor, TaskRecord& record) {
   executor.submit_record(record, Executor::Submission::kPlain);
 }
 
-bool ExecutorAccess::run_series(Executor& executor, SeriesRecord& series, Time now) {
-  return executor.run_series(series, now);
+bool HereTurns::run(TaskRef& record, Time now) { return executor_.run_here(record, now, *this); }
+void HereTurns::end() {
+  if (open != nullptr) executor_.end_here(*this);
+  forget_time();
 }
 
 std::uint32_t ExecutorAccess::shortest_queue(Executor& executor) { return executor.shortest_queue(); }

@@ -39,7 +39,7 @@ std::uint64_t mixed(std::uint64_t sum, std::uint64_t value) {
 TaskLabel::TaskLabel(const GroupAddress& group, std::string_view id)
     : key_size_(static_cast<std::uint16_t>(std::min(group.key.size(), kMaxKeyBytes + 1))),
       leased_(group.lease != nullptr ? 1 : 0),
-      id_size_(static_cast<std::uint16_t>(std::min(id.size(), kMaxIdBytes + 1)) & 0x7FFF),
+      id_size_(static_cast<std::uint16_t>(std::min(id.size(), kMaxIdLength + 1)) & 0x7FFF),
       key_hash_(group.lease != nullptr ? group.lease->key_hash() : hash(group.key.substr(0, key_size_))) {
   char* to = in_place_.data() + first();
   if (!is_in_place()) {

@@ -4,7 +4,6 @@
 
 #include "cohort/base/mutex.h"
 #include "cohort/task/internal/await_state.h"
-#include "cohort/task/internal/series_record.h"
 
 namespace cohort::internal {
 namespace {
@@ -22,7 +21,17 @@ Mutex& stripe_of(const TaskRecord& record) {
 TaskExtras::TaskExtras(TaskRecord& owner) : limit(owner, false), wake(owner, true) {}
 TaskExtras::~TaskExtras() = default;
 
-const TaskLabel& TaskRecord::series_label() const { return static_cast<const SeriesRecord*>(this)->current_label(); }
+std::optional<Time> TaskRecord::time_limit() const {
+  const TaskExtras* const there = extras_if_any();
+  if (there == nullptr) return std::nullopt;
+  if (there->body_limit) return there->body_limit;
+  const SubmitOptions& options = there->options;
+  std::optional<Time> limit = options.deadline;
+  if (options.run_timeout) {
+    limit = std::min(limit.value_or(Time::max()), saturating_add(started_at, *options.run_timeout));
+  }
+  return limit;
+}
 
 void TaskRecord::enter_group() { label_.own_lease().enter(); }
 void TaskRecord::leave_group(Time now) { label_.own_lease().leave(now); }

@@ -16,7 +16,6 @@ using internal::AwaitState;
 using internal::BatonThread;
 using internal::Phase;
 using internal::Scheduler;
-using internal::SeriesRecord;
 using internal::TaskRecord;
 using internal::TaskRef;
 using internal::Turn;
@@ -129,13 +128,15 @@ class ManualExecutor::Driver {
     if (submission == Submission::kRunHere) run_here(record);
   }
 
-  bool run_series(SeriesRecord& series) {
-    series.submitted_at = now();
+  bool run_record_here(TaskRecord& record) {
+    record.submitted_at = now();
     Worker& worker = spare_worker();
-    if (!scheduler_.take_series(series, worker.turn, now())) return false;
+    if (!scheduler_.take_here(record, worker.turn, now())) return false;
+    const TaskRef alive(record);
+    tell(TaskEvent::Kind::kSubmitted, record);
     apply();
     dispatch(worker);
-    return true;
+    return record.has_begun();
   }
 
   void call_at(Time at, Function<void()> call) {
@@ -232,7 +233,6 @@ class ManualExecutor::Driver {
       }
       for (const TaskRef& record : actions.stop) record->request_stop();
       for (Function<void()>& call : actions.calls) call();
-      for (const TaskRef& series : actions.cut) static_cast<SeriesRecord&>(*series).on_cut();
       for (const TaskRef& record : actions.let_go) freed_.push_back(blocked_.at(record.get()));
       for (int i = 0; i < actions.wake; ++i) wake_worker();
     }
@@ -280,7 +280,6 @@ class ManualExecutor::Driver {
   }
 
   [[nodiscard]] Scheduler<>::Origin origin_of(const TaskRecord& record) const {
-    if (record.readmitted) return Scheduler<>::Origin::kReadmitted;
     const TaskRecord* submitter = own_task();
     if (submitter == nullptr) return Scheduler<>::Origin::kOutside;
     return submitter->label().key() == record.label().key() ? Scheduler<>::Origin::kSameGroup
@@ -343,7 +342,6 @@ class ManualExecutor::Driver {
 
   // On a baton thread. It may change workers on the way: a body that parks comes back with another's turn.
   void run_turn(BatonThread& thread) {
-    if (SeriesRecord* series = worker_of_[&thread]->turn.series) return run_series_turn(*series, thread);
     while (TaskRecord* record = worker_of_[&thread] != nullptr ? worker_of_[&thread]->turn.begin(now()) : nullptr) {
       const TaskRef alive(*record);
       if (!worker_of_[&thread]->turn.goes_on) tell(TaskEvent::Kind::kStarted, *record);
@@ -353,33 +351,6 @@ class ManualExecutor::Driver {
     scheduler_.finish(worker.turn, now());
     leave(worker);
     apply();
-  }
-
-  void run_series_turn(SeriesRecord& series, BatonThread& thread) {
-    const TaskRef alive(series);
-    while (worker_of_[&thread]->turn.begin(now()) != nullptr) {
-      series.enter_next();
-      tell(TaskEvent::Kind::kSubmitted, series);
-      tell(TaskEvent::Kind::kStarted, series);
-      {
-        const internal::CurrentTaskScope current(&series);
-        series.run();
-      }
-      tell(TaskEvent::Kind::kSettled, series, series.claimed_status());
-      worker_of_[&thread]->turn.measure(series, series.claimed_status(), now());
-      const internal::CurrentTaskScope ended(&series, true);
-      series.end_one(now());
-    }
-    {
-      const internal::CurrentTaskScope ended(&series, true);
-      series.before_end();
-    }
-    series.publish(now());
-    Worker& worker = *worker_of_[&thread];
-    scheduler_.finish(worker.turn, now());
-    leave(worker);
-    apply();
-    series.end_all();
   }
 
   // False when the turn is no longer this thread's: the task suspended, or was let go.
@@ -553,7 +524,13 @@ std::vector<std::string> ManualExecutor::active_groups() { return driver_->sched
 Duration ManualExecutor::estimated_wait(std::string_view group) { return driver_->scheduler().estimated_wait(group); }
 
 void ManualExecutor::submit_record(TaskRecord& record, Submission submission) { driver_->submit(record, submission); }
-bool ManualExecutor::run_series(SeriesRecord& series, Time) { return driver_->run_series(series); }
+bool ManualExecutor::run_here(internal::TaskRef& record, Time, internal::HereTurns& turns) {
+  if (!driver_->run_record_here(*record)) return false;
+  turns.last = std::move(record);
+  turns.note_end(clock().now());
+  return true;
+}
+void ManualExecutor::end_here(internal::HereTurns&) {}
 bool ManualExecutor::limit_current_task(std::optional<Time> end) {
   TaskRecord* const task = internal::current_task();
   COHORT_ASSERT(task != nullptr && task->home == &home(), "limit_current_task is for a task of this executor");

@@ -15,14 +15,21 @@ bool same_request(const NewTask& a, const NewTask& b) { return request_hash(a) =
 
 }  // namespace
 
+StoreTime MemoryStore::now() const {
+  constexpr WallTime kStart = std::chrono::sys_days(std::chrono::year(2026) / 1 / 1);
+  const WallTime wall = clock_.now();
+  if (steady_ == nullptr) return {wall, wall};
+  return {wall, kStart + std::chrono::duration_cast<std::chrono::microseconds>(steady_->now().time_since_epoch())};
+}
+
 ChainTask* MemoryStore::find(const std::string& id) {
   const auto found = tasks_.find(id);
   return found == tasks_.end() ? nullptr : &found->second;
 }
 
-Duration MemoryStore::held(const std::string& group, WallTime now) {
+Duration MemoryStore::held(const std::string& group, StoreTime now) {
   const Group& of = groups_[group];
-  return held_ + of.paused_total + (of.paused_since ? Duration(now - *of.paused_since) : Duration::zero());
+  return held_ + of.paused_total + (of.paused_since ? Duration(now.steady - *of.paused_since) : Duration::zero());
 }
 
 // Puts the row where its state belongs.
@@ -45,6 +52,9 @@ auto MemoryStore::change(ChainTask& task, Change&& change) {
     event.sequence = ++event_sequence_;
     events_.push_back(std::move(event));
   }
+  std::vector<AttemptRecord>& attempts = attempts_[task.id()];
+  for (AttemptRecord& attempt : effects.attempts) attempts.push_back(std::move(attempt));
+  if (attempts.size() > kMaxAttempts) attempts.erase(attempts.begin(), attempts.end() - kMaxAttempts);
   if (effects.drops_dead_letter) letters_.erase(task.id());
   if (effects.dead_letter) letters_[task.id()] = *std::move(effects.dead_letter);
   held_ += effects.held;
@@ -55,13 +65,13 @@ void MemoryStore::submit(std::vector<NewTask> tasks, Completion<std::vector<Resu
   std::vector<Result<Submitted>> answers;
   {
     MutexLock lock(mutex_);
-    const WallTime now = clock_.now();
+    const StoreTime now = this->now();
     for (NewTask& task : tasks) answers.push_back(submit_one(std::move(task), now));
   }
   done(std::move(answers));
 }
 
-Result<Submitted> MemoryStore::submit_one(NewTask request, WallTime now) {
+Result<Submitted> MemoryStore::submit_one(NewTask request, StoreTime now) {
   if (auto good = check(request); !good) return good.error();
   if (request.id.empty()) return Error{ErrorCode::kInvalid, "the task has no id"};
   if (!request.idempotency_key.empty()) {
@@ -92,25 +102,25 @@ void MemoryStore::take_in(std::vector<TakenIn> messages, Completion<std::vector<
   std::vector<IntakeAnswer> answers;
   {
     MutexLock lock(mutex_);
-    const WallTime now = clock_.now();
+    const StoreTime now = this->now();
     for (TakenIn& message : messages) answers.push_back(take_in_one(message, now));
   }
   done(std::move(answers));
 }
 
 IntakeAnswer MemoryStore::refuse(const TakenIn& message, IntakeOutcome outcome, const std::string& reason,
-                                 WallTime now) {
-  DeadLetter letter = chain_rules::letter_of(message, reason, now);
+                                 StoreTime now) {
+  DeadLetter letter = chain_rules::letter_of(message, reason, now.wall);
   if (letter.task_id.empty() || tasks_.contains(letter.task_id)) letter.task_id = "message:" + message.message_id;
   refused_messages_.insert(message.message_id);
-  events_.push_back(chain_rules::refusal_of(letter, now));
+  events_.push_back(chain_rules::refusal_of(letter, now.wall));
   events_.back().sequence = ++event_sequence_;
   const std::string id = letter.task_id;
   letters_[id] = std::move(letter);
   return {outcome, ""};
 }
 
-IntakeAnswer MemoryStore::take_in_one(TakenIn& message, WallTime now) {
+IntakeAnswer MemoryStore::take_in_one(TakenIn& message, StoreTime now) {
   if (refused_messages_.contains(message.message_id)) return {IntakeOutcome::kDuplicate, ""};
   if (message.refused) return refuse(message, IntakeOutcome::kRefused, "", now);
   if (ChainTask* there = find(message.task ? message.task->id : message.task_id)) {
@@ -123,7 +133,7 @@ IntakeAnswer MemoryStore::take_in_one(TakenIn& message, WallTime now) {
   if (!message.task) {
     return refuse(message, IntakeOutcome::kUnknown, "it names task '" + message.task_id + "', which is not there", now);
   }
-  if (message.deadline && now >= *message.deadline) {
+  if (message.deadline && now.wall >= *message.deadline) {
     return refuse(message, IntakeOutcome::kExpired, "it came after its deadline", now);
   }
   message.task->pending = false;
@@ -144,11 +154,11 @@ void MemoryStore::join(NodeLease node, Duration lease, Completion<void> done) {
     if (const auto former = boots_.find(node.formerly); former != boots_.end()) {
       std::set<std::string> groups;
       if (!std::exchange(former->second.dead, true)) {
-        free_claims_of(node.formerly, chain_rules::Death::kLeft, clock_.now(), groups);
+        free_claims_of(node.formerly, chain_rules::Death::kLeft, now(), groups);
       }
       former->second.came_back = true;
     }
-    const WallTime until = saturating_add(clock_.now(), lease);
+    const WallTime until = saturating_add(now().steady, lease);
     const auto [place, is_new] = boots_.try_emplace(boot, Boot{std::move(node), until});
     if (!is_new && place->second.dead) answer = Error{ErrorCode::kExists, "boot '" + boot + "' has been used before"};
   }
@@ -165,18 +175,18 @@ void MemoryStore::renew(std::string boot, Duration lease, Completion<void> done)
   {
     MutexLock lock(mutex_);
     note_sign_of_life(boot);
-    const WallTime now = clock_.now();
+    const StoreTime now = this->now();
     const auto found = boots_.find(boot);
-    if (found == boots_.end() || found->second.dead || found->second.lease_until <= now) {
+    if (found == boots_.end() || found->second.dead || found->second.lease_until <= now.steady) {
       answer = Error{ErrorCode::kStale, "the lease of boot '" + boot + "' has run out"};
     } else {
-      found->second.lease_until = saturating_add(now, lease);
+      found->second.lease_until = saturating_add(now.steady, lease);
     }
   }
   done(std::move(answer));
 }
 
-void MemoryStore::free_claims_of(const std::string& boot, chain_rules::Death death, WallTime now,
+void MemoryStore::free_claims_of(const std::string& boot, chain_rules::Death death, StoreTime now,
                                  std::set<std::string>& groups) {
   for (auto& [id, task] : tasks_) {
     if (task.owner != boot || is_final(task.state)) continue;
@@ -196,7 +206,7 @@ void MemoryStore::leave(std::string boot, Completion<void> done) {
     const auto found = boots_.find(boot);
     if (found != boots_.end() && !found->second.dead) {
       found->second.dead = true;
-      free_claims_of(boot, chain_rules::Death::kLeft, clock_.now(), groups);
+      free_claims_of(boot, chain_rules::Death::kLeft, now(), groups);
     }
   }
   done({});
@@ -206,9 +216,9 @@ void MemoryStore::take_over(std::string boot, bool all_others, Completion<std::v
   std::set<std::string> groups;
   {
     MutexLock lock(mutex_);
-    const WallTime now = clock_.now();
+    const StoreTime now = this->now();
     for (auto& [name, each] : boots_) {
-      if (name == boot || each.dead || (!all_others && each.lease_until > now)) continue;
+      if (name == boot || each.dead || (!all_others && each.lease_until > now.steady)) continue;
       each.dead = true;
       const auto death = all_others ? chain_rules::Death::kProven : chain_rules::Death::kPresumed;
       free_claims_of(name, death, now, groups);
@@ -221,10 +231,10 @@ void MemoryStore::claim(ClaimRequest request, Completion<ClaimAnswer> done) {
   Result<ClaimAnswer> answer = ClaimAnswer();
   {
     MutexLock lock(mutex_);
-    const WallTime now = clock_.now();
+    const StoreTime now = this->now();
     note_sign_of_life(request.boot);
     const auto boot = boots_.find(request.boot);
-    if (boot == boots_.end() || boot->second.dead || boot->second.lease_until <= now) {
+    if (boot == boots_.end() || boot->second.dead || boot->second.lease_until <= now.steady) {
       answer = Error{ErrorCode::kStale, "boot '" + request.boot + "' has no lease"};
     } else {
       answer = claim_one(request, now);
@@ -233,14 +243,14 @@ void MemoryStore::claim(ClaimRequest request, Completion<ClaimAnswer> done) {
   done(std::move(answer));
 }
 
-ClaimAnswer MemoryStore::claim_one(const ClaimRequest& request, WallTime now) {
+ClaimAnswer MemoryStore::claim_one(const ClaimRequest& request, StoreTime now) {
   const auto came_back = [this](const std::string& boot) COHORT_REQUIRES(mutex_) {
     const auto found = boots_.find(boot);
     return found != boots_.end() && found->second.came_back;
   };
   for (const auto& [id, task] : tasks_) {
     if (task.claim_id != request.id || task.owner != request.boot || task.state != ChainState::kProcessing) continue;
-    return {.task = task, .suspect = chain_rules::is_suspect(task, came_back), .more = true, .next_in = {}};
+    return {.task = task, .suspect = chain_rules::is_suspect(task, request, came_back), .more = true, .next_in = {}};
   }
   Group& group = groups_[request.group];
   ClaimAnswer answer;
@@ -260,14 +270,13 @@ ClaimAnswer MemoryStore::claim_one(const ClaimRequest& request, WallTime now) {
       continue;
     }
     if (!chain_rules::is_claimable(task, request.boot, now)) {
-      WallTime due = task.due_at.value_or(now);
-      if (task.kept_until && task.owner != request.boot) due = std::max(due, *task.kept_until);
-      const Duration in = chain_rules::time_until(due, now);
+      const Duration in = chain_rules::time_until_due(task, now);
       answer.next_in = std::min(answer.next_in.value_or(in), in);
       continue;
     }
-    if (change(task,
-               [&](chain_rules::Effects& effects) { return chain_rules::convict(task, came_back, now, effects); })) {
+    if (change(task, [&](chain_rules::Effects& effects) {
+          return chain_rules::convict(task, request, came_back, now, effects);
+        })) {
       continue;
     }
     if (std::ranges::count(request.without_plugins, task.callback()->plugin) != 0) continue;
@@ -275,7 +284,7 @@ ClaimAnswer MemoryStore::claim_one(const ClaimRequest& request, WallTime now) {
       answer.more = true;
       break;
     }
-    answer.suspect = chain_rules::is_suspect(task, came_back);
+    answer.suspect = chain_rules::is_suspect(task, request, came_back);
     change(task, [&](chain_rules::Effects&) {
       return chain_rules::claim(task, request, task.epoch + 1, answer.suspect, now), 0;
     });
@@ -290,6 +299,7 @@ void MemoryStore::write(Claim claim, std::uint64_t number, RunnerWrite write, Co
     MutexLock lock(mutex_);
     note_sign_of_life(claim.boot);
     if (ChainTask* task = find(claim.task_id)) {
+      const Duration held_by_now = held(task->request.group, now());
       answer = change(*task, [&](chain_rules::Effects& effects) {
         if (bugs_.accepts_stale_epochs && task->state == ChainState::kProcessing) {
           claim.epoch = task->epoch;
@@ -297,7 +307,7 @@ void MemoryStore::write(Claim claim, std::uint64_t number, RunnerWrite write, Co
           if (number != 0) number = task->writes + 1;
           if (auto* checkpoint = std::get_if<Checkpoint>(&write)) checkpoint->step = task->step;
         }
-        return chain_rules::write(*task, claim, number, write, clock_.now(), effects);
+        return chain_rules::write(*task, claim, number, write, now(), held_by_now, effects);
       });
     }
   }
@@ -308,16 +318,16 @@ void MemoryStore::groups_with_work(Completion<std::vector<GroupWork>> done) {
   std::vector<GroupWork> work;
   {
     MutexLock lock(mutex_);
-    const WallTime now = clock_.now();
+    const StoreTime now = this->now();
     for (const auto& [name, group] : groups_) {
       if (group.ready.empty() || group.paused_since) continue;
       std::optional<Duration> next = Duration::max();
       for (const auto& [order, id] : group.ready) {
         const ChainTask& task = tasks_.at(id);
-        const WallTime due = std::max(task.due_at.value_or(now), task.kept_until.value_or(now));
-        if (due <= now) next.reset();
+        const Duration in = chain_rules::time_until_due(task, now);
+        if (in == Duration::zero()) next.reset();
         if (!next) break;
-        next = std::min(*next, chain_rules::time_until(due, now));
+        next = std::min(*next, in);
       }
       work.push_back({name, next});
     }
@@ -330,9 +340,8 @@ void MemoryStore::cancel(std::string task_id, std::string reason, Completion<Wri
   {
     MutexLock lock(mutex_);
     if (ChainTask* task = find(task_id)) {
-      answer = change(*task, [&](chain_rules::Effects& effects) {
-        return chain_rules::cancel(*task, reason, clock_.now(), effects);
-      });
+      answer = change(
+          *task, [&](chain_rules::Effects& effects) { return chain_rules::cancel(*task, reason, now(), effects); });
     }
   }
   done(std::move(answer));
@@ -343,7 +352,7 @@ void MemoryStore::replay(ReplayRequest request, Completion<ChainTask> done) {
   {
     MutexLock lock(mutex_);
     if (ChainTask* task = find(request.task_id)) {
-      const WallTime now = clock_.now();
+      const StoreTime now = this->now();
       const Duration held_by_now = held(task->request.group, now);
       answer = change(*task, [&](chain_rules::Effects& effects) -> Result<ChainTask> {
         auto good = chain_rules::replay(*task, request, now, held_by_now, effects);
@@ -359,10 +368,10 @@ void MemoryStore::pause_group(std::string group, bool paused, Completion<void> d
   {
     MutexLock lock(mutex_);
     Group& of = groups_[group];
-    const WallTime now = clock_.now();
-    if (paused && !of.paused_since) of.paused_since = now;
+    const StoreTime now = this->now();
+    if (paused && !of.paused_since) of.paused_since = now.steady;
     if (!paused && of.paused_since) {
-      of.paused_total += now - *of.paused_since;
+      of.paused_total += now.steady - *of.paused_since;
       of.paused_since.reset();
     }
   }
@@ -400,7 +409,33 @@ void MemoryStore::get(std::string task_id, Completion<ChainTask> done) {
   done(std::move(answer));
 }
 
-void MemoryStore::list(TaskFilter filter, Completion<std::vector<ChainTask>> done) {
+void MemoryStore::ready(std::string task_id, Completion<ChainTask> done) {
+  Result<ChainTask> answer = no_such_task(task_id);
+  {
+    MutexLock lock(mutex_);
+    if (ChainTask* task = find(task_id)) {
+      const StoreTime now = this->now();
+      const Duration held_by_now = held(task->request.group, now);
+      answer = change(*task, [&](chain_rules::Effects& effects) -> Result<ChainTask> {
+        auto good = chain_rules::ready(*task, now, held_by_now, effects);
+        if (!good) return good.error();
+        return *task;
+      });
+    }
+  }
+  done(std::move(answer));
+}
+
+void MemoryStore::attempts(std::string task_id, Completion<std::vector<AttemptRecord>> done) {
+  Result<std::vector<AttemptRecord>> answer = no_such_task(task_id);
+  {
+    MutexLock lock(mutex_);
+    if (find(task_id) != nullptr) answer = attempts_[task_id];
+  }
+  done(std::move(answer));
+}
+
+void MemoryStore::list(TaskFilter filter, Completion<TaskPage> done) {
   std::vector<ChainTask> found;
   {
     MutexLock lock(mutex_);
@@ -409,14 +444,21 @@ void MemoryStore::list(TaskFilter filter, Completion<std::vector<ChainTask>> don
       if (filter.state && task.state != *filter.state) continue;
       if (!filter.tag.empty() && std::ranges::count(task.request.tags, filter.tag) == 0) continue;
       if (filter.before != 0 && task.sequence >= filter.before) continue;
-      found.push_back(task);
-      found.back().request.payload.clear();
-      found.back().context.clear();
+      ChainTask& shown = found.emplace_back(task);
+      shown.request.payload.clear();
+      shown.context.clear();
+      shown.log.clear();
+      for (Callback& each : shown.request.callbacks) each.parameters.clear();
     }
   }
   std::ranges::sort(found, std::greater<>(), &ChainTask::sequence);
-  if (found.size() > filter.limit) found.resize(filter.limit);
-  done(std::move(found));
+  TaskPage page;
+  if (found.size() > filter.limit) {
+    found.resize(filter.limit);
+    page.next = found.back().sequence;
+  }
+  page.tasks = std::move(found);
+  done(std::move(page));
 }
 
 void MemoryStore::dead_letters(std::string after_task, std::uint32_t limit, Completion<std::vector<DeadLetter>> done) {
@@ -470,25 +512,40 @@ void MemoryStore::paused_groups(Completion<std::vector<std::string>> done) {
   done(std::move(found));
 }
 
-void MemoryStore::group_counts(Completion<std::vector<GroupCounts>> done) {
+std::map<std::string, GroupCounts> MemoryStore::count_groups() {
   std::map<std::string, GroupCounts> counts;
+  for (const auto& [id, task] : tasks_) {
+    if (is_final(task.state)) continue;
+    GroupCounts& count = counts[task.request.group];
+    ++(task.state == ChainState::kPending ? count.pending
+       : task.state == ChainState::kReady ? count.ready
+                                          : count.processing);
+  }
+  for (const auto& [name, group] : groups_) {
+    if (group.paused_since) counts[name].paused = true;
+  }
+  for (auto& [name, count] : counts) count.group = name;
+  return counts;
+}
+
+void MemoryStore::group_counts(std::string after, std::uint32_t limit, Completion<std::vector<GroupCounts>> done) {
+  std::vector<GroupCounts> found;
   {
     MutexLock lock(mutex_);
-    for (const auto& [id, task] : tasks_) {
-      if (is_final(task.state)) continue;
-      GroupCounts& count = counts[task.request.group];
-      ++(task.state == ChainState::kPending ? count.pending
-         : task.state == ChainState::kReady ? count.ready
-                                            : count.processing);
-    }
-    for (const auto& [name, group] : groups_) {
-      if (group.paused_since) counts[name].paused = true;
+    const std::map<std::string, GroupCounts> counts = count_groups();
+    for (auto each = counts.upper_bound(after); each != counts.end() && found.size() < limit; ++each) {
+      found.push_back(each->second);
     }
   }
-  std::vector<GroupCounts> found;
-  for (auto& [name, count] : counts) {
-    count.group = name;
-    found.push_back(std::move(count));
+  done(std::move(found));
+}
+
+void MemoryStore::group_count(std::string group, Completion<GroupCounts> done) {
+  GroupCounts found{.group = group};
+  {
+    MutexLock lock(mutex_);
+    const std::map<std::string, GroupCounts> counts = count_groups();
+    if (const auto at = counts.find(group); at != counts.end()) found = at->second;
   }
   done(std::move(found));
 }
@@ -536,6 +593,7 @@ void MemoryStore::remove_ended(Duration older_than, std::uint32_t limit, Complet
       }
       keys_.erase({task.request.group, task.request.idempotency_key});
       letters_.erase(task.id());
+      attempts_.erase(task.id());
       each = tasks_.erase(each);
       ++removed;
     }
@@ -559,7 +617,7 @@ void MemoryStore::remove_ended(Duration older_than, std::uint32_t limit, Complet
     std::erase_if(letters_, [&](const auto& each) COHORT_REQUIRES(mutex_) {
       return each.second.failed_at <= before && !tasks_.contains(each.first);
     });
-    const WallTime now = clock_.now();
+    const StoreTime now = this->now();
     for (auto& [id, task] : tasks_) {
       if (task.state != ChainState::kPending || !chain_rules::is_expired(task, now, held(task.request.group, now)))
         continue;

@@ -32,7 +32,7 @@ class MemoryStoreWorld final : public StoreWorld {
   void restart() override {}
 
  private:
-  MemoryStore store_{wall};
+  MemoryStore store_{wall, &clock};
 };
 
 class SqliteStoreWorld final : public StoreWorld {
@@ -44,8 +44,10 @@ class SqliteStoreWorld final : public StoreWorld {
   void restart() override {
     store_.reset();
     // Not for its durability, which the crash tests are about, but for the time it takes.
-    store_ = std::move(*SqliteStore::open(
-        {.folder = folder_.path(), .synchronous = SqliteOptions::Synchronous::kOff, .clock = &wall}));
+    store_ = std::move(*SqliteStore::open({.folder = folder_.path(),
+                                           .synchronous = SqliteOptions::Synchronous::kOff,
+                                           .clock = &wall,
+                                           .steady_clock = &clock}));
   }
 
  private:

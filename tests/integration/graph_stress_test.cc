@@ -1,4 +1,4 @@
-// Graphs on real threads: quick ones on the caller's, slow ones on workers, cancelled, out of time, all at once.
+// Graphs on real threads: cancelled, out of time, all at once.
 
 #include <gtest/gtest.h>
 
@@ -39,43 +39,6 @@ struct Five {
   Graph<int> graph;
 };
 
-TEST(GraphStressTest, QuickNodesRunOnTheCallersThreadWithTheirPermits) {
-  GroupExecutor executor({.threads = 2});
-  std::vector<std::thread::id> where(3);
-  GraphBuilder<int> builder;
-  GroupExecutor* const seen_by = &executor;
-  std::atomic<bool> watch{false};
-  std::atomic<int> unpermitted{0};
-  const auto body = [&](std::size_t place, const char* group) {
-    where[place] = std::this_thread::get_id();
-    if (watch && seen_by->group_stats(group)->running == 0) ++unpermitted;
-    return 1;
-  };
-  auto x = builder.node("x", [&](int) { return body(0, "x"); });
-  auto y = builder.node("y", [&](int) { return body(1, "y"); });
-  auto z = builder
-               .node(
-                   "z", [&](const int&, const int&) { return body(2, "z"); }, x, y)
-               .output();
-  auto graph = std::move(*builder.build(executor));
-  // It has to be seen to be quick, which a busy machine may make take longer.
-  const auto is_here = [&] {
-    for (const std::thread::id& each : where) {
-      if (each != std::this_thread::get_id()) return false;
-    }
-    return true;
-  };
-  while (!is_here()) static_cast<void>(graph.run(1));
-  watch = true;
-  for (int i = 0; i < 50; ++i) EXPECT_TRUE(graph.run(1).complete());
-  EXPECT_EQ(unpermitted, 0);
-  for (const char* group : {"x", "y", "z"}) {
-    while (executor.group_stats(group)->running != 0) std::this_thread::yield();  // A worker may be a moment behind.
-    EXPECT_GE(executor.group_stats(group)->counters.started, graph.stats().runs);
-  }
-  static_cast<void>(z);
-}
-
 TEST(GraphStressTest, SeveralThreadsRunTheSameGraph) {
   GroupExecutor executor({.threads = 2});
   Five five(executor);
@@ -102,48 +65,7 @@ TEST(GraphStressTest, SeveralThreadsRunTheSameGraph) {
   EXPECT_EQ(executor.stats().running, 0U);
 }
 
-// A node that was quick and is not any more: the rest of its graph goes to workers, and the permits that the caller's
-// thread held for it go back.
-TEST(GraphStressTest, AQuickNodeThatBlocksHoldsNobodyElsesPermits) {
-  GroupExecutor executor({.threads = 2});
-  std::atomic<bool> blocks{false};
-  std::atomic<bool> blocked{false};
-  GraphBuilder<int> builder;
-  auto slow = builder.node("slow", [&](int x) {
-    blocked = blocks.load();
-    while (blocks) std::this_thread::yield();
-    return x;
-  });
-  std::atomic<int> last_of_other{-1};
-  auto other = builder
-                   .node("other",
-                         [&](int x) {
-                           last_of_other = x;
-                           return x;
-                         })
-                   .concurrency(1)
-                   .output();
-  auto after = builder
-                   .node(
-                       "after", [](const int& x) { return x; }, slow)
-                   .concurrency(1)
-                   .output();
-  auto graph = std::move(*builder.build(executor, {.timeout = 1min, .node_timeout = 1min}));
-  for (int i = 0; i < 200; ++i) static_cast<void>(graph.run(i));
-  blocks = true;
-  std::thread stuck([&] { EXPECT_EQ(graph.run(7)[after], 7); });
-  while (!blocked) std::this_thread::yield();
-  // Others of the groups that the stuck thread had taken permits of run all the same.
-  EXPECT_EQ(executor.submit("other", "1", [] { return 1; }).await().value, 1);
-  EXPECT_EQ(executor.submit("after", "1", [] { return 2; }).await().value, 2);
-  while (last_of_other != 7) std::this_thread::yield();  // So does what is left of its own run, if it had not before.
-  blocks = false;
-  stuck.join();
-  static_cast<void>(other);
-}
-
-// Runs a graph of three quick nodes, one after another, on this thread; the first does something to the last one's
-// group.
+// Runs a graph of three nodes, one after another; the first does something to the last one's group.
 template <class Act>
 Outcome outcome_after(Act act) {
   GroupExecutor executor({.threads = 2});
@@ -184,7 +106,7 @@ TEST(GraphStressTest, EverythingAtOnce) {
     if (x % 11 == 0) return Error{ErrorCode::kUnavailable, "no"};
     return x;
   });
-  a.retries(1, {.base = 10us, .max = 1ms}).concurrency(2);
+  a.retry({.max_retries = 1, .backoff = 10us, .max_backoff = 1ms}).concurrency(2);
   auto b = builder.node("b", [](NodeContext& context, int x) -> Task<int> {
     if (x % 7 == 0) co_await sleep_for(context.attempt * 300us);
     co_return x;
@@ -255,7 +177,7 @@ TEST(GraphStressTest, RunsEndWithTheirExecutor) {
             return Error{ErrorCode::kUnavailable, "no"};
           },
           a);
-      b.retries(1000, {.base = 5ms, .max = 5ms}).timeout(1min).output();
+      b.retry({.max_retries = 1000, .backoff = 5ms, .max_backoff = 5ms}).timeout(1min).output();
       auto graph = std::move(*builder.build(executor, {.timeout = 1min}));
       for (int i = 0; i < 5; ++i) handles.push_back(graph.start(i));
       std::this_thread::sleep_for(round * 300us);

@@ -116,6 +116,9 @@ class FaultyStore final : public TaskStore {
   void groups_with_work(Completion<std::vector<GroupWork>> done) override {
     send<std::vector<GroupWork>>(std::move(done), [this](auto answer) { store_.groups_with_work(std::move(answer)); });
   }
+  void ready(std::string id, Completion<ChainTask> done) override {
+    send<ChainTask>(std::move(done), [this, id](auto answer) { store_.ready(id, std::move(answer)); });
+  }
   void cancel(std::string id, std::string reason, Completion<Written> done) override {
     send<Written>(std::move(done), [this, id, reason](auto answer) { store_.cancel(id, reason, std::move(answer)); });
   }
@@ -136,9 +139,12 @@ class FaultyStore final : public TaskStore {
   void get(std::string id, Completion<ChainTask> done) override {
     send<ChainTask>(std::move(done), [this, id](auto answer) { store_.get(id, std::move(answer)); });
   }
-  void list(TaskFilter filter, Completion<std::vector<ChainTask>> done) override {
-    send<std::vector<ChainTask>>(std::move(done),
-                                 [this, filter](auto answer) { store_.list(filter, std::move(answer)); });
+  void attempts(std::string id, Completion<std::vector<AttemptRecord>> done) override {
+    send<std::vector<AttemptRecord>>(std::move(done),
+                                     [this, id](auto answer) { store_.attempts(id, std::move(answer)); });
+  }
+  void list(TaskFilter filter, Completion<TaskPage> done) override {
+    send<TaskPage>(std::move(done), [this, filter](auto answer) { store_.list(filter, std::move(answer)); });
   }
   void dead_letters(std::string after, std::uint32_t limit, Completion<std::vector<DeadLetter>> done) override {
     send<std::vector<DeadLetter>>(
@@ -157,8 +163,12 @@ class FaultyStore final : public TaskStore {
   void paused_groups(Completion<std::vector<std::string>> done) override {
     send<std::vector<std::string>>(std::move(done), [this](auto answer) { store_.paused_groups(std::move(answer)); });
   }
-  void group_counts(Completion<std::vector<GroupCounts>> done) override {
-    send<std::vector<GroupCounts>>(std::move(done), [this](auto answer) { store_.group_counts(std::move(answer)); });
+  void group_counts(std::string after, std::uint32_t limit, Completion<std::vector<GroupCounts>> done) override {
+    send<std::vector<GroupCounts>>(
+        std::move(done), [this, after, limit](auto answer) { store_.group_counts(after, limit, std::move(answer)); });
+  }
+  void group_count(std::string group, Completion<GroupCounts> done) override {
+    send<GroupCounts>(std::move(done), [this, group](auto answer) { store_.group_count(group, std::move(answer)); });
   }
   void stats(Completion<StoreStats> done) override {
     send<StoreStats>(std::move(done), [this](auto answer) { store_.stats(std::move(answer)); });

@@ -47,6 +47,10 @@ struct Error {
   friend bool operator==(const Error& a, const Error& b) { return a.code == b.code && a.message == b.message; }
 };
 
+/// True if this errno says that the process or the machine has run out of descriptors, processes or memory: EMFILE,
+/// ENFILE, EAGAIN, ENOMEM or ENOBUFS. The work is not to blame and can wait.
+[[nodiscard]] bool is_shortage(int error_number);
+
 std::ostream& operator<<(std::ostream& out, ErrorCode code);
 std::ostream& operator<<(std::ostream& out, const Error& error);
 

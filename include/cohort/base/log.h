@@ -1,8 +1,12 @@
 #pragma once
 
 #include <atomic>
+#include <concepts>
+#include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace cohort {
 
@@ -10,18 +14,34 @@ enum class LogLevel { kDebug, kInfo, kWarning, kError };
 
 [[nodiscard]] std::string_view to_string(LogLevel level);
 
-/// Receives what COHORT_LOG is told. Without one nothing is even put into words.
+/// A named value of a log entry, such as {"task", id}. Names: task, group, step, attempt, node, and others.
+struct LogField {
+  LogField(std::string_view field, std::string text) : name(field), value(std::move(text)) {}
+  LogField(std::string_view field, std::string_view text) : name(field), value(text) {}
+  LogField(std::string_view field, const char* text) : name(field), value(text) {}
+  template <std::integral T>
+  LogField(std::string_view field, T number) : name(field), value(std::to_string(number)) {}
+
+  std::string_view name;  ///< A literal.
+  std::string value;
+};
+
+/// Receives the entries of COHORT_LOG. Without a sink no entry is made.
 ///
-/// Thread-safety: write() is called from any thread and must be thread-safe; it must not throw.
+/// Thread-safety: write() is called from any thread and must be thread-safe; it must not throw, and should not block.
 class LogSink {
  public:
   virtual ~LogSink() = default;
-  virtual void write(LogLevel level, std::string_view area, std::string_view message) = 0;
+  virtual void write(LogLevel level, std::string_view area, std::string_view message,
+                     std::span<const LogField> fields) = 0;
 };
 
-/// Sends messages of at least `level` to `sink` from now on; null ends it. A sink must outlive its use: the earlier
-/// sink may still be called by threads that were about to.
+/// Sends entries of at least `level` to `sink` from now on; null ends it. A sink must outlive its use: threads that
+/// were about to call the earlier sink may still do so.
 void set_log_sink(LogSink* sink, LogLevel level = LogLevel::kInfo);
+
+/// Text that may hold URLs, fit for a log: user names, passwords and queries of the URLs are replaced by "***".
+[[nodiscard]] std::string without_secrets(std::string_view text);
 
 namespace internal {
 
@@ -33,13 +53,19 @@ inline LogSink* log_sink_for(LogLevel level) {
   return sink != nullptr && level >= log_level.load(std::memory_order_relaxed) ? sink : nullptr;
 }
 
+inline void write_log(LogSink& sink, LogLevel level, std::string_view area, std::string_view message,
+                      std::initializer_list<LogField> fields) {
+  sink.write(level, area, message, {fields.begin(), fields.size()});
+}
+
 }  // namespace internal
 }  // namespace cohort
 
-/// Logs a message whose text is only made when somebody listens: COHORT_LOG(kWarning, "group", "evicted " + key).
-#define COHORT_LOG(level, area, message)                                                                \
-  do {                                                                                                  \
-    if (auto* cohort_sink = ::cohort::internal::log_sink_for(::cohort::LogLevel::level); cohort_sink) { \
-      cohort_sink->write(::cohort::LogLevel::level, area, message);                                     \
-    }                                                                                                   \
+/// Logs a message with fields. Message and fields are evaluated only if a sink takes entries of that level:
+/// COHORT_LOG(kWarning, "chain", "the task failed", {"task", id}, {"step", 2}).
+#define COHORT_LOG(level, area, message, ...)                                                               \
+  do {                                                                                                      \
+    if (auto* cohort_sink = ::cohort::internal::log_sink_for(::cohort::LogLevel::level); cohort_sink) {     \
+      ::cohort::internal::write_log(*cohort_sink, ::cohort::LogLevel::level, area, message, {__VA_ARGS__}); \
+    }                                                                                                       \
   } while (false)

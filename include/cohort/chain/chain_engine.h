@@ -26,6 +26,13 @@ struct ChainStats {
   std::uint64_t lost_leases = 0;
 };
 
+/// Which steps have, or want, the node to themselves (see docs/concepts/chains.md, poison).
+struct GateStatus {
+  std::string alone = {};                  ///< The task whose step runs alone now; empty: none does.
+  std::vector<std::string> suspects = {};  ///< Tasks that wait to run alone.
+  std::vector<std::string> inside = {};    ///< Tasks whose steps run now.
+};
+
 /// What a node has taken in from its broker.
 struct IntakeStatus {
   bool paused = false;
@@ -73,6 +80,8 @@ class ChainEngine {
   TaskHandle<Written> cancel(std::string task_id, std::string reason);
   /// An ended task once more, from the step it stopped at or an earlier one.
   TaskHandle<ChainTask> replay(ReplayRequest request);
+  /// A pending task becomes ready without a message. kConflict: it is not pending.
+  TaskHandle<ChainTask> ready(std::string task_id);
   /// On every node, and after a restart too. What runs goes on; deadlines wait.
   TaskHandle<void> pause_group(std::string group);
   TaskHandle<void> resume_group(std::string group);
@@ -85,6 +94,7 @@ class ChainEngine {
   [[nodiscard]] IntakeStatus intake_status() const;
 
   [[nodiscard]] ChainStats stats() const;
+  [[nodiscard]] GateStatus gate() const;
 
  private:
   class Impl;

@@ -13,7 +13,8 @@
 namespace cohort {
 
 /// Brings the file that a task names into a folder, and says where it is. May block; should end when it is asked to.
-/// kUnavailable, kTimedOut and kRejected are tried again, as the step's retry policy says.
+/// kUnavailable and kTimedOut are tried again, as the step's retry policy says. kRejected: this node is short of
+/// descriptors, memory or the like; it is tried again and uses up no retry.
 using FileSource = std::function<Result<std::filesystem::path>(const std::string& reference,
                                                                const std::filesystem::path& folder, std::stop_token)>;
 
@@ -30,16 +31,21 @@ struct ChainOptions {
   Duration keep = std::chrono::minutes(1);                   ///< How long claim and folder are kept meanwhile.
   Duration overrun_grace = std::chrono::seconds(30);         ///< For a body past its time-out, until its task fails.
 
-  Duration lease = std::chrono::seconds(15);
+  /// Deaths of a node while a step ran in a process of its own, after which the step is poison.
+  std::uint32_t poison_after = 10;
+
+  Duration lease = std::chrono::seconds(15);  ///< Of a store that several nodes share.
   Duration renew_every = std::chrono::seconds(5);
   Duration look_every = std::chrono::seconds(30);  ///< The safety net: for what nobody told this node of.
   Duration retention = std::chrono::hours(168);    ///< Of ended tasks; 0: for ever.
 
-  /// Under it each run has a private folder, removed with it; what is left there of earlier ones is removed at the
-  /// start, so it is this node's alone. Empty: tasks with a file are refused.
+  /// Under it the engine makes a locked folder of its own, and in that a private folder for each run. Folders of
+  /// engines that are gone are removed at the start. Empty: tasks with a file are refused.
   std::filesystem::path work_folder = {};
   FileSource fetch = {};
-  bool folder_is_ours = true;  ///< Whoever had the store before is dead: the store's folder is locked.
+  /// The store's folder is locked for this process: the process that had it before is dead, and there is no lease to
+  /// lose.
+  bool folder_is_ours = true;
 
   Clock* lease_clock = nullptr;  ///< Null: boottime_clock().
   std::uint64_t seed = 0;        ///< Of back-offs and ids; 0: from the system.

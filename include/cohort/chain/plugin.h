@@ -20,10 +20,17 @@
 
 namespace cohort {
 
+/// A file that a step has made and that outlives it.
+struct Artifact {
+  std::string name = {};  ///< Relative to the folder of the step's artifacts.
+  std::filesystem::path path = {};
+  std::uint64_t bytes = 0;
+};
+
 /// How a step ended, as its plugin says.
 class PluginResult {
  public:
-  enum class Kind : std::uint8_t { kSuccess, kFailure, kSkip, kRetry };
+  enum class Kind : std::uint8_t { kSuccess, kFailure, kSkip, kRetry, kInterrupted };
 
   /// It is done; the outputs are merged into the task's context, the last wins.
   static PluginResult success(nlohmann::json outputs = nlohmann::json::object()) {
@@ -38,10 +45,24 @@ class PluginResult {
     return {Kind::kRetry, std::move(reason), {}, after};
   }
 
+  /// The step is not to blame: the node ran out of something, or lost what it runs steps with. It is tried again after
+  /// the given time (a second if not given), and that uses up no retry.
+  static PluginResult interrupted(std::string reason, std::optional<Duration> after = {}) {
+    return {Kind::kInterrupted, std::move(reason), {}, after};
+  }
+
+  /// The same result with files that outlive the step. They are listed under "artifacts" in the task's context, each
+  /// with its step, and with the task itself.
+  [[nodiscard]] PluginResult with_artifacts(std::vector<Artifact> artifacts) && {
+    artifacts_ = std::move(artifacts);
+    return std::move(*this);
+  }
+
   [[nodiscard]] Kind kind() const { return kind_; }
   [[nodiscard]] const std::string& reason() const { return reason_; }
   [[nodiscard]] const nlohmann::json& outputs() const { return outputs_; }
   [[nodiscard]] std::optional<Duration> after() const { return after_; }
+  [[nodiscard]] const std::vector<Artifact>& artifacts() const { return artifacts_; }
 
  private:
   PluginResult(Kind kind, std::string reason, nlohmann::json outputs, std::optional<Duration> after)
@@ -51,10 +72,11 @@ class PluginResult {
   std::string reason_;
   nlohmann::json outputs_;
   std::optional<Duration> after_;
+  std::vector<Artifact> artifacts_;
 };
 
-/// What an exception thrown by a plugin means: errors of the network and of files (std::system_error) may pass, others
-/// do not.
+/// What an exception thrown by a plugin means: errors of the network and of files (std::system_error) may pass, a
+/// shortage (is_shortage) is an interruption, other exceptions are failures.
 [[nodiscard]] PluginResult result_of_exception(std::exception_ptr exception);
 
 /// All that a plugin may know of the step it runs, and its way to say how far it is.
@@ -62,7 +84,8 @@ class PluginResult {
 /// Thread-safety: thread-compatible, except stop_token(), report_progress() and log(), which are thread-safe.
 class StepContext {
  public:
-  StepContext(const ChainTask& task, std::filesystem::path local_file, std::stop_token stop);
+  StepContext(const ChainTask& task, std::filesystem::path local_file, std::stop_token stop,
+              std::filesystem::path work_folder = {});
 
   [[nodiscard]] const std::string& task_id() const { return task_id_; }
   [[nodiscard]] const std::string& group() const { return group_; }
@@ -83,6 +106,8 @@ class StepContext {
   [[nodiscard]] const nlohmann::json& context() const { return context_; }
   /// The task's file, fetched once for all steps of a run; empty when it has none.
   [[nodiscard]] const std::filesystem::path& local_file() const { return local_file_; }
+  /// Where a step may make folders for files of its own; empty: the system's place for temporary files.
+  [[nodiscard]] const std::filesystem::path& work_folder() const { return work_folder_; }
   /// The same for every attempt of this step, on any node, and after a replay; no other step has it. Give it to whoever
   /// must not do the same thing twice.
   [[nodiscard]] const std::string& idempotency_token() const { return idempotency_token_; }
@@ -115,6 +140,7 @@ class StepContext {
   nlohmann::json payload_;
   nlohmann::json context_;
   std::filesystem::path local_file_;
+  std::filesystem::path work_folder_;
   std::string idempotency_token_;
   std::stop_token stop_;
   Mutex mutex_;
@@ -138,6 +164,9 @@ class Plugin {
   /// How long it may take to end once it is asked to stop. One that takes longer is counted as if it had taken its node
   /// down.
   [[nodiscard]] virtual Duration time_to_stop() const { return std::chrono::seconds(1); }
+  /// True: its steps run in processes of their own, so they cannot take the node down. Such a step is never made to run
+  /// alone; it is poison only after ChainOptions::poison_after deaths of its node.
+  [[nodiscard]] virtual bool runs_in_own_process() const { return false; }
 };
 
 /// The plugins by their names. Filled before chains run, not changed after.

@@ -16,8 +16,8 @@ namespace cohort {
 ///      "callbacks": [{"plugin": "sha256", "parameters": {…}, "timeout": "30s",
 ///                     "retry": {"max_retries": 3, "backoff": "1s", "multiplier": 2, "max_backoff": "1m", "jitter":
 ///                     0.2}}],
-///      "deadline": "1h", "priority": "high", "tags": ["…"], "start_at": "2026-11-16T05:00:00Z", "idempotency_key":
-///      "…"}
+///      "deadline": "1h" (or "deadline_at": "2026-11-16T06:00:00Z"), "priority": "high", "tags": ["…"], "start_at":
+///      "2026-11-16T05:00:00Z", "idempotency_key": "…"}
 ///
 /// Only group is needed. An unknown key, a wrong type or an impossible value: kInvalid, with the place.
 [[nodiscard]] Result<NewTask> task_from_json(const nlohmann::json& json);
@@ -26,6 +26,7 @@ namespace cohort {
 [[nodiscard]] nlohmann::json to_json(const ChainTask& task);
 [[nodiscard]] nlohmann::json to_json(const DeadLetter& letter);
 [[nodiscard]] nlohmann::json to_json(const ChainEvent& event);
+[[nodiscard]] nlohmann::json to_json(const AttemptRecord& attempt);
 
 /// A message of the task topic: {"message_id": "…", "task": {…}} or {"message_id": "…", "task_id": "…"}, with optional
 /// "deadline" (a time), "published_at" and "source_node". Without a message id its partition and offset are one. What

@@ -29,7 +29,7 @@ class Graph {
  public:
   explicit Graph(std::shared_ptr<internal::GraphEngine> engine) : engine_(std::move(engine)) {}
 
-  /// Runs it and waits for its end; parks inside a task. What is quick runs right here.
+  /// Runs it and waits for its end; parks inside a task. Lightweight nodes without inputs run right here.
   GraphRun run(Request request, const RunOptions& options = {}) const {
     internal::Ref<internal::RunState> run = make_run(std::move(request));
     engine_->start(*run, options);

@@ -31,7 +31,9 @@ struct GraphOptions {
   std::string name = "graph";
   /// Of a run as a whole; no node is given more than what is left of it. Above 0.
   Duration timeout = std::chrono::seconds(5);
-  /// Of a node that has none of its own. Above 0.
+  /// Of a node that has none of its own. Above 0. A node with a default ends earlier if those that need it would have
+  /// no time left: for them it leaves what they have been seen to take (p95), or as long as that is not known half of
+  /// its time, and never more than half.
   Duration node_timeout = std::chrono::seconds(1);
   /// How many nodes of all types together run at a time: divided among the groups by demand, and set as their
   /// max_concurrency in the executor. 0: eight a core.
@@ -40,9 +42,6 @@ struct GraphOptions {
   Duration resize_every{0};
   /// Told of each change, with no lock held.
   std::function<void(const SizeChange&)> on_resize{};
-  /// Nodes that have been found to take a few microseconds are run by the caller of run() and start(), unless that is a
-  /// task itself, and not handed to a worker. The time-out of such a node is looked at when it returns.
-  bool run_quick_nodes_here = true;
   std::uint64_t seed = 0;  ///< For back-off; 0: any.
 };
 

@@ -36,6 +36,11 @@ class GraphRun {
   [[nodiscard]] Outcome outcome(const Node<Request, T>& node) const {
     return run_->slot(place_of(node)).outcome;
   }
+  /// Its value is that of its otherwise(); so a node that was skipped can have one.
+  template <class Request, class T>
+  [[nodiscard]] bool is_fallback(const Node<Request, T>& node) const {
+    return run_->slot(place_of(node)).is_fallback;
+  }
   /// Why it is not ok; null: it is.
   template <class Request, class T>
   [[nodiscard]] const Error* error(const Node<Request, T>& node) const {

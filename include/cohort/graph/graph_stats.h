@@ -16,6 +16,7 @@ struct NodeReport {
   std::string name;
   std::string group;
   Outcome outcome = Outcome::kOk;
+  bool is_fallback = false;    ///< Its value is that of its otherwise(), also if it was skipped.
   Error error{};               ///< Why it is not ok; for a fallback, why that was needed.
   std::uint32_t attempts = 0;  ///< 0: it never started.
   Duration ready{0};           ///< When it could have started, since the run began,

@@ -58,17 +58,20 @@ class Node {
     open().has_timeout = true;
     return open().step.timeout = duration, *this;
   }
-  Node& retries(std::uint32_t count, const Backoff& backoff = {}) {
-    open().step.retries = count;
-    return open().step.backoff = backoff, *this;
-  }
+  /// So many attempts after the first, with waits of a tenth of a second to ten seconds between them.
+  Node& retries(std::uint32_t count) { return retry(quick_retries(count)); }
+  Node& retry(const RetryPolicy& policy) { return open().step.retry = policy, *this; }
+  /// It is quick and never blocks: it merges, maps, picks. Then it runs right where its last input ended, or where
+  /// run() was called if it has none, with a permit of its group; where none is free it queues like any other node. Its
+  /// time-out is looked at when it returns. Not for a coroutine, nor for one that calls a pool.
+  Node& lightweight() { return open().lightweight = true, *this; }
   /// Which failures are worth a retry; by default those of Error::retryable().
   Node& retry_if(std::function<bool(const Error&)> worth_it) {
     return open().step.retry_if = std::move(worth_it), *this;
   }
-  /// Each attempt is a request to that pool: it fails over, and NodeContext::provider says whom to ask. The pool must
-  /// outlive the graph.
-  Node& through(Router& pool) { return open().pool = &pool, *this; }
+  /// Each attempt is a request to that pool, with the node's deadline: it fails over, and NodeContext::provider says
+  /// whom to ask. The graph shares in owning the pool.
+  Node& through(Router& pool) { return open().pool = pool.shared_from_this(), *this; }
   /// Whether it is needed at all, asked when it could start: `bool(const RunView<Request>&)`. On any thread; it must be
   /// quick and await nothing.
   Node& when(std::function<bool(const RunView<Request>&)> condition) {

@@ -60,7 +60,8 @@ class GroupExecutor final : public Executor {
 
  protected:
   void submit_record(internal::TaskRecord& record, Submission submission) override;
-  bool run_series(internal::SeriesRecord& series, Time now) override;
+  bool run_here(internal::TaskRef& record, Time now, internal::HereTurns& turns) override;
+  void end_here(internal::HereTurns& turns) override;
   void submit_records(std::span<internal::TaskRecord* const> records, Submission submission) override;
   void follow_record(internal::TaskRecord& record, internal::TaskRecord& predecessor) override;
   void cancel_record(internal::TaskRecord& record) override;

@@ -21,10 +21,11 @@ namespace cohort {
 
 /// The HTTP side of a node.
 struct AdminConfig {
-  std::string address = "127.0.0.1";                    ///< Loopback only: 127.0.0.0/8 or ::1.
-  std::uint16_t port = 7070;                            ///< 0: any that is free.
-  std::uint32_t threads = 2;                            ///< 1 to 64.
-  std::uint32_t max_connections = 4096;                 ///< More are turned away. 1 to 65,536.
+  std::string address = "127.0.0.1";  ///< Loopback only: 127.0.0.0/8 or ::1.
+  std::uint16_t port = 7070;          ///< 0: any that is free.
+  std::uint32_t threads = 2;          ///< 1 to 64.
+  /// Beyond it the longest idle connection is ended. 1 to 65,536; a node fits it to the limit of open files.
+  std::uint32_t max_connections = 4096;
   std::uint32_t max_event_streams = 64;                 ///< Readers of events at a time. 1 to 10,000.
   std::size_t max_body = 8U << 20U;                     ///< 1 KiB to 64 MiB.
   std::size_t max_header = 16U << 10U;                  ///< 1 KiB to 1 MiB.
@@ -33,10 +34,17 @@ struct AdminConfig {
   Duration write_timeout = std::chrono::seconds(15);    ///< For a reader to take what it is sent.
 };
 
+/// What a node says of itself.
+struct LogConfig {
+  LogLevel level = LogLevel::kInfo;  ///< Minimum level to log.
+  enum class Format : std::uint8_t { kText, kJson } format = Format::kText;
+  std::filesystem::path file = {};  ///< Empty: standard error. SIGHUP opens it anew.
+};
+
 /// What a node is made of: all that `cohort.yaml` can say. The defaults need no file.
 struct NodeConfig {
   std::string name = "node";  ///< Its name among nodes; the same after a restart.
-  LogLevel log_level = LogLevel::kInfo;
+  LogConfig log = {};
   Duration drain_grace = std::chrono::seconds(30);  ///< For what runs, when it is told to stop.
 
   std::map<std::string, GroupLimits> groups = {};  ///< By name; one that ends in `*` is for all that begin so.

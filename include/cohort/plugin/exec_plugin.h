@@ -27,33 +27,47 @@ struct ExecProgram {
   std::size_t max_memory = 0;                           ///< Address space of each of its processes; 0: as the node's.
   std::uint32_t max_processes = 0;                      ///< Of its user, as RLIMIT_NPROC counts; 0: as the node's.
   Duration cpu_time{0};                                 ///< Of each of its processes, in seconds; 0: any.
-  Duration kill_after = std::chrono::seconds(5);        ///< From the polite signal to the other one.
+  Duration kill_after = std::chrono::seconds(5);        ///< Delay between SIGTERM and SIGKILL.
+  /// What its standard output is. kJson: nothing, or a JSON object, the step's outputs. kText: text, the output
+  /// "output" of the step. kIgnore: thrown away.
+  enum class Output : std::uint8_t { kJson, kText, kIgnore } output = Output::kJson;
+  /// A folder, relative to the one the program begins in. The files in it outlive the step and are listed with the task
+  /// (PluginResult::artifacts()). Empty: none are kept.
+  std::string artifacts = {};
+  std::uint64_t max_artifacts = 64U << 20U;  ///< Bytes of all artifacts of a step; more fail the step.
 };
 
 struct ExecOptions {
   std::map<std::string, ExecProgram> programs = {};
-  /// Where folders are made for tasks that have no file; empty: the system's place for temporary files. A node takes
-  /// its work folder, and so removes at its start what it could not when it was killed.
-  std::filesystem::path folder = {};
+  std::filesystem::path artifacts = {};  ///< Where artifacts are kept. Needed if a program has some.
+  std::filesystem::path helper = {};     ///< cohort-exec-helper; empty: beside this program, or where it is installed.
+  bool use_cgroups = true;               ///< Give each step a cgroup (version 2) where one may be made.
 };
 
 /// The step "exec": runs a program of the operator's list.
 ///
 ///     {"plugin": "exec", "parameters": {"program": "thumbnail", "size": 200}}
 ///
-/// It runs in its own process group, in an empty folder of its own that is removed afterwards, with the step as JSON on
-/// its standard input. When its time is over, its task is cancelled or its node stops, the group is sent SIGTERM, then
-/// SIGKILL; when the node dies, SIGKILL. What is left of the group when the program ends is killed.
+/// It begins in an empty folder of its own that is removed afterwards, with the step as JSON on its standard input.
+/// When its time is over, its task is cancelled or its node stops, it and all its descendants are sent SIGTERM, then
+/// SIGKILL; when the node dies, SIGKILL. Descendants that are left when the program ends are killed, also those that
+/// have called setsid() or forked twice.
 ///
-/// Exit 0: success; its standard output, if there is any, is a JSON object, the outputs. Exit 75 (EX_TEMPFAIL) and
-/// death by a signal: retry. Everything else: failure. The last lines of its standard error are kept with the task.
+/// Exit 0: success. Exit 75 (EX_TEMPFAIL) and death by a signal: retry. Everything else: failure. The last lines of its
+/// standard error are kept with the task. When descriptors, processes or memory run out, or the helper dies, the step
+/// waits and uses up no retry.
 ///
-/// What leaves the group (setsid) is not followed. The process must not ignore SIGCHLD nor wait for children that are
-/// not its own, and has one small child of the plugin's for as long as that lives: make it early, it keeps that
-/// moment's memory.
+/// A small program of its own, cohort-exec-helper, starts and kills the programs. This process gets one child, the
+/// helper; it does not become a subreaper and need not care for SIGCHLD.
 ///
 /// kInvalid: a program that is not there, cannot be run, or has an argument that cannot be understood. kUnavailable:
-/// that child could not be made.
+/// the helper could not be started.
 [[nodiscard]] Result<std::shared_ptr<Plugin>> make_exec_plugin(ExecOptions options);
+
+/// The helper of a plugin that make_exec_plugin() has made keeps a copy of this descriptor open until every program has
+/// ended, also after the death of this process. A node hands it the lock of its folder.
+Result<void> hold_until_programs_end(Plugin& exec, int descriptor);
+/// The number of the helper's process; -1: `exec` is another plugin.
+[[nodiscard]] int exec_helper_pid(const Plugin& exec);
 
 }  // namespace cohort

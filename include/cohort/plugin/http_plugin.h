@@ -22,6 +22,10 @@ struct HttpPool {
   std::uint32_t max_attempts = 3;               ///< Tries of one call, each at another URL. 1 to 64.
   std::uint32_t max_concurrent = 50;            ///< Calls of one URL at a time.
   BreakerOptions breaker{};                     ///< Of each URL.
+  /// Called only while none of `urls` may be: dearer, or farther away. Both together are at most 64.
+  std::vector<std::string> backup_urls = {};
+  bool auth_is_failure = false;  ///< See RouterOptions.
+  double panic_share = 1;        ///< See RouterOptions.
 };
 
 struct HttpPluginOptions {

@@ -26,8 +26,10 @@ enum class FailureType : std::uint8_t {
   kDecode,   ///< The answer cannot be read.
   kUnknown,
   kCancelled,  ///< The caller no longer wanted it.
+  kHttpAuth,   ///< 401 and 403: the provider does not accept this caller. An answer, unless a pool says otherwise.
+  kLocal,      ///< This process lacked memory, descriptors or room for the call: no provider has to do with it.
 };
-inline constexpr std::size_t kFailureTypes = 11;
+inline constexpr std::size_t kFailureTypes = 13;
 
 [[nodiscard]] std::string_view to_string(FailureType type);
 
@@ -53,9 +55,9 @@ struct FailureRule {
 ///     |---------------------------------|--------|----------|------------|--------|
 ///     | timeout, connect, dns, tls, 5xx | 1      | yes      | yes        | yes    |
 ///     | 429                             | 0.5    | no       | yes        | yes    |
-///     | 4xx                             | -      | no       | no         | no     |
+///     | 4xx, auth                       | -      | no       | no         | no     |
 ///     | decode, unknown                 | 1      | yes      | yes        | yes    |
-///     | cancelled                       | -      | no       | no         | no     |
+///     | cancelled, local                | -      | no       | no         | no     |
 class FailureRules {
  public:
   FailureRules();
@@ -81,9 +83,10 @@ struct Failure {
 /// The kind of an answer with that HTTP status; below 400 it is a success.
 [[nodiscard]] FailureType classify_status(int status, bool has_retry_after = false);
 /// kTimedOut is a time-out, kUnavailable a failed connection, kInvalid, kNotFound, kExists and kConflict are answers,
-/// kRejected says that it was too much, kCancelled that nobody wants it any more; all else is unknown.
+/// kRejected says that it was too much, kCancelled that nobody wants it any more; all else is unknown, unless the error
+/// has an exception as its cause.
 [[nodiscard]] FailureType classify(const Error& error);
-/// std::system_error by its code, std::bad_alloc and others as unknown.
+/// std::system_error by its code, std::bad_alloc as a lack of this process, others as unknown.
 [[nodiscard]] FailureType classify(const std::exception_ptr& exception);
 
 }  // namespace cohort

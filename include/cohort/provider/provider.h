@@ -22,8 +22,9 @@ namespace cohort {
 struct ProviderOptions {
   std::string name;
   BreakerOptions breaker{};
-  std::uint32_t max_concurrent = 50;
+  std::uint32_t max_concurrent = 50;  ///< At least 1.
   std::optional<Rate> rate{};
+  std::uint32_t tier = 0;  ///< The lower, the earlier: near or cheap ones first. See Router.
   ScoreOptions score{};
 };
 
@@ -41,7 +42,10 @@ struct ProviderStats {
   std::uint64_t bulkhead_rejected = 0;
   std::uint64_t rate_rejected = 0;
   std::array<std::uint64_t, kFailureTypes> calls{};  ///< By how they ended.
-  Duration p50{0};                                   ///< Of the latency of all calls that ended, as are
+  std::uint64_t cut_off = 0;                         ///< Calls that their callers gave too little time,
+  std::uint64_t excused = 0;                         ///< and failures that were charged to the request.
+  std::uint32_t tier = 0;
+  Duration p50{0};  ///< Of the latency of all calls that ended, as are
   Duration p95{0};
   Duration p99{0};
   std::optional<double> score;
@@ -49,7 +53,7 @@ struct ProviderStats {
   Duration cooling_for{0};  ///< It asked not to be called for so long.
 };
 
-/// One who can serve requests, with all that stands between him and a caller.
+/// Something that serves requests, with all that stands between it and a caller.
 ///
 /// Thread-safety: thread-safe.
 class Provider {
@@ -63,10 +67,12 @@ class Provider {
   [[nodiscard]] const Bulkhead& bulkhead() const { return bulkhead_; }
   [[nodiscard]] Score& score() { return score_; }
 
-  /// Lowers its score to that part, until the expiry if there is one; 1 ends it. 0 leaves it to be used only when there
-  /// is nobody else. With who did it and why, for the event.
+  /// Lowers its score to that part, until the expiry if there is one; 1 ends it. At 0 it is not called. With who did it
+  /// and why, for the event.
   void derate(double factor, std::string_view actor, std::string_view reason, std::optional<Duration> expires_in = {});
   [[nodiscard]] double derated_to(Time now) const;
+  [[nodiscard]] Time derated_until() const { return Time(Duration(derated_until_.load(std::memory_order_relaxed))); }
+  [[nodiscard]] std::uint32_t tier() const { return tier_; }
 
   /// Called with no lock held; may call the provider; what it throws is ignored. Set before it is used.
   void on_event(std::function<void(const ProviderEvent&)> listener);
@@ -86,6 +92,14 @@ class Provider {
 
   /// For the statistics and the score, how a call ended.
   void count(FailureType type, Duration latency);
+  void count_cut_off() { cut_off_.fetch_add(1, std::memory_order_relaxed); }
+  /// A failure was charged to the request.
+  void excuse() {
+    excused_.fetch_add(1, std::memory_order_relaxed);
+    was_excused_.store(true, std::memory_order_relaxed);
+  }
+  /// That was so, and it has not served anybody since.
+  [[nodiscard]] bool was_excused() const { return was_excused_.load(std::memory_order_relaxed); }
   /// When a call last changed its score.
   [[nodiscard]] Time scored_at() const { return Time(Duration(scored_at_.load(std::memory_order_relaxed))); }
   [[nodiscard]] ProviderStats stats() const;
@@ -102,6 +116,7 @@ class Provider {
   void tell(ProviderEvent event) const;
 
   const std::string name_;
+  const std::uint32_t tier_;
   Clock& clock_;
   std::function<void(const ProviderEvent&)> listener_;
   Breaker breaker_;
@@ -112,6 +127,9 @@ class Provider {
   std::atomic<Time::rep> cooling_until_{Time::min().time_since_epoch().count()};
   std::atomic<Time::rep> scored_at_;
   std::atomic<std::uint64_t> rate_rejected_{0};
+  std::atomic<std::uint64_t> cut_off_{0};
+  std::atomic<std::uint64_t> excused_{0};
+  std::atomic<bool> was_excused_{false};
   std::atomic<bool> limited_{false};  // There is a rate or a pace.
 
   mutable Mutex mutex_;

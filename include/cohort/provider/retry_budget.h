@@ -1,7 +1,10 @@
 #pragma once
 
+#include <array>
+#include <atomic>
+#include <cstdint>
+
 #include "cohort/base/clock.h"
-#include "cohort/provider/window.h"
 
 namespace cohort {
 
@@ -20,17 +23,28 @@ class RetryBudget {
   RetryBudget() : RetryBudget(Options()) {}
   explicit RetryBudget(Options options, Clock& clock = system_clock()) : options_(options), clock_(clock) {}
 
-  void count_request() { requests_.record(clock_.now(), 0, false); }
+  void count_request() { requests_.count(clock_.now()); }
   /// True, and counted, when there may be one more.
   bool try_retry();
   /// How many there could be now.
   [[nodiscard]] double left() const;
 
  private:
+  /// Counts by the second, exact up to four thousand million in each: what a Window counts in so many calls are rates.
+  class Seconds {
+   public:
+    void count(Time now);
+    [[nodiscard]] std::uint64_t sum(Time now) const;
+
+   private:
+    // A word: 32 bits of the second, 32 of the count.
+    std::array<std::atomic<std::uint64_t>, 10> words_{};
+  };
+
   Options options_;
   Clock& clock_;
-  Window requests_;
-  Window retries_;
+  Seconds requests_;
+  Seconds retries_;
 };
 
 }  // namespace cohort

@@ -4,9 +4,12 @@
 #include <atomic>
 #include <bitset>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -25,21 +28,26 @@ namespace cohort {
 
 struct RouterOptions {
   std::uint32_t max_failover_attempts = 3;      ///< Tries of one request, the first included. 1 to 64.
-  Duration timeout = std::chrono::seconds(10);  ///< Of one try.
+  Duration timeout = std::chrono::seconds(10);  ///< Of one try. 1 ms to a year.
   Duration first_chunk_timeout{0};              ///< Of a stream, for its first chunk; 0: as `timeout`.
   double total_budget = 1.2;                    ///< Of all tries together, times `timeout`. At least 1.
   std::uint32_t top_k = 3;                      ///< One of so many best is taken. At least 1.
   double temperature = 10;                      ///< The higher, the less the score matters among them. Above 0.
-  /// What a provider that is being probed has left of its score. Once it has recovered it regains the rest over
-  /// `recovery`, so that it is not flooded, and one that comes and goes is used little.
+  /// First tries go to a provider that is to be probed as long as it has room for probes. For others, this is what it
+  /// has left of its score. Once it has recovered it regains the rest over `recovery`, so that it is not flooded, and
+  /// one that comes and goes is used little.
   double half_open_penalty = 0.5;
-  /// Of the requests, so many go to a provider that is to be probed, whatever its score; 0 to 1.
-  double probe_share = 0.01;
   Duration recovery = std::chrono::seconds(30);
   /// A score below the pool's median that has not changed for so long begins to rise to it, and is there after five
   /// times as long. 0: never.
   Duration forget_after = std::chrono::seconds(15);
-  Duration longest_cool_down = std::chrono::minutes(5);  ///< A provider may ask to be left alone for at most so long.
+  /// 401 and 403 count as failures, also in a row, and another provider is asked: for pools whose providers have keys
+  /// of the service's own. By default they are answers, so that one tenant's expired key opens no breaker for others.
+  bool auth_is_failure = false;
+  /// When more than this share of the providers is open, calls are spread over all of them, open or not: then it is
+  /// likelier that the breakers are wrong. Those that were forced open or derated to 0 by hand are left out of both. 0
+  /// to 1; 1: never.
+  double panic_share = 1;
   RetryBudget::Options retries{};
   /// The kind of an Error, for those who know better.
   std::function<FailureType(const Error&)> classify{};
@@ -52,14 +60,35 @@ enum class RouteEnd : std::uint8_t {
   kOk,
   kNotRetryable,       ///< It failed in a way for which no other provider is asked, or in the same way on two of them.
   kAttemptsExhausted,  ///< As often as allowed, or by everybody there is.
-  kBudgetExhausted,    ///< Its time is over.
+  kBudgetExhausted,    ///< Its time is over, or its caller's.
   kRetriesExhausted,   ///< There have been too many second tries of late.
   kBulkheadFull,       ///< All that may be called are busy.
   kRateLimited,        ///< All that may be called have been called often enough for now.
   kAllOpen,            ///< Nobody may be called; `retry_at` says when that may change.
   kBroken,             ///< A stream that had begun broke off.
+  kCancelled,          ///< Its caller wants no more.
 };
 [[nodiscard]] std::string_view to_string(RouteEnd end);
+
+/// What a caller says of one request.
+///
+///     router.call(attempt, CallOptions().with_deadline(deadline).with_stop(stop))
+///
+/// (It is no aggregate because g++ 12 destroys an aggregate that is made inside a co_await expression twice.)
+struct CallOptions {
+  CallOptions() = default;
+  CallOptions&& with_deadline(Time time) && { return deadline = time, std::move(*this); }
+  CallOptions&& with_stop(std::stop_token token) && { return stop = std::move(token), std::move(*this); }
+  CallOptions&& as_retry(bool is = true) && { return is_retry = is, std::move(*this); }
+
+  /// When the caller gives up. Nothing: when the task that calls runs out of time, if it has a limit.
+  std::optional<Time> deadline{};
+  /// The caller's cancel. A call that it stops before the deadline counts nowhere; one that it stops at the deadline or
+  /// later is a time-out.
+  std::stop_token stop{};
+  /// It is another attempt of a request that was counted before: a retry to the budget, and no new request.
+  bool is_retry = false;
+};
 
 /// One try of a request.
 struct Attempt {
@@ -68,6 +97,7 @@ struct Attempt {
   std::uint32_t number = 1;
   Time deadline{};              ///< When the answer must be there.
   Time first_chunk_deadline{};  ///< Of a stream: when its first chunk must be.
+  std::stop_token stop{};       ///< Its caller's, to pass on.
 };
 
 /// What became of a request.
@@ -105,25 +135,30 @@ class Router;
 ///       if (!route.fail(failure)) break;
 ///     }
 ///
+/// It keeps the router alive. Without a deadline of its own a request has that of the task that makes it.
+///
 /// Thread-safety: confined to one thread at a time.
 class Route {
  public:
-  explicit Route(Router& router);
+  enum class Kind : std::uint8_t { kCall, kStream };
+  explicit Route(Router& router, CallOptions options = {}, Kind kind = Kind::kCall);
   Route(Route&&) = default;
   Route& operator=(Route&&) = delete;
-  ~Route() { charge_held(); }
+  ~Route() { charge_held(InRow::kYes); }
 
   /// Chooses a provider and takes what a call of it needs. False: there is none, and end() says why.
   bool next();
   [[nodiscard]] const Attempt& attempt() const { return attempt_; }
-  void succeed();
-  /// True when it is worth trying the next. A failure that may be the request's own fault is charged to its provider
-  /// only when another one has answered differently.
-  bool fail(const Failure& failure);
-  /// It failed when the caller had got part of it already: nobody else is asked.
-  void break_off(const Failure& failure);
-  /// The caller wants no more.
-  void abandon();
+  void succeed() { succeed(now() - started_); }
+  void succeed(Duration latency);
+  /// The first chunk of a stream has come. A probe has succeeded with it: the stream may last longer than its lease.
+  void begin_to_answer(Duration latency);
+  /// True when it is worth trying the next. A failure that may be the request's own fault is charged only when the
+  /// request has ended: to nobody if two providers that serve others well gave the same kind of answer.
+  bool fail(Failure failure);
+  /// It failed when the caller had got part of it already, the first after `latency`: nobody else is asked. If it was
+  /// the caller who ended it, by its own deadline or a stop, the provider has succeeded.
+  void break_off(Failure failure, Duration latency);
 
   [[nodiscard]] RouteEnd end() const { return end_; }
   [[nodiscard]] std::optional<Time> retry_at() const { return retry_at_; }
@@ -133,22 +168,38 @@ class Route {
   [[nodiscard]] const std::vector<Try>& tries() const { return tries_; }
 
  private:
+  enum class InRow : std::uint8_t { kYes, kNo };
   // A failed call that has not been charged yet.
   struct Held {
     std::size_t index;
     Permit permit;
     FailureType type;
     Duration latency;
-    Duration given;
     std::string detail;
-  };
-  void charge(std::size_t index, Permit permit, FailureType type, Duration latency, Duration given);
-  [[nodiscard]] Duration given() const { return attempt_.deadline - permit_.started(); }
-  void charge_held();
-  [[nodiscard]] bool may_be_its_own_fault(const Failure& failure, std::size_t index) const;
+    bool serves_well;  // Its provider serves others well.
 
-  Router* router_;
-  Time last_;  // The end of its time.
+    [[nodiscard]] bool is_like(const Held& other) const { return type == other.type && detail == other.detail; }
+  };
+  [[nodiscard]] Time now() const;
+  [[nodiscard]] bool is_over(Time now);
+  bool take(std::size_t index, bool in_panic, Time now);
+  void say_why_nobody(bool full, Time now);
+  void charge(std::size_t index, Permit permit, FailureType type, Duration latency, InRow in_row);
+  void charge_held(InRow in_row);
+  /// By the deadline and the stop token, what the end of a try that its caller may have caused really is.
+  void judge_stop(Failure& failure, Time now) const;
+  [[nodiscard]] bool was_cut_off(FailureType type, Time now) const;
+  [[nodiscard]] bool serves_well(std::size_t index) const;
+  bool blame_request(const Held& last);
+
+  std::shared_ptr<Router> router_;
+  CallOptions options_;
+  Kind kind_;
+  Time begun_;
+  std::optional<Time> callers_deadline_;
+  Time last_;  // The end of its time, by the pool's budget and the caller's deadline.
+  Time started_{};
+  bool gave_less_ = false;  // This try has less time than the pool's own time-out.
   Attempt attempt_{};
   Permit permit_;
   Bulkhead::Place place_;
@@ -188,55 +239,90 @@ struct AttemptValue<Task<T>> : AttemptValue<T> {};
 /// The attempt returns Result<T>, whose error is classified, or std::variant<T, Failure>; what it throws is classified
 /// too. As a coroutine it returns Task of one of these.
 ///
+/// Calls share in owning it: one that outlives its time-out finds it alive.
+///
 /// Thread-safety: thread-safe. Attempts run with no lock held.
 /// Example: examples/07_failover.cc
-class Router {
+class Router : public std::enable_shared_from_this<Router> {
  public:
-  /// At most 64 providers, at least one, with different names.
-  static Result<std::unique_ptr<Router>> make(std::vector<ProviderOptions> providers, RouterOptions options = {});
+  /// At most 64 providers, at least one, with different names. Options that cannot be are corrected, and a warning is
+  /// logged; those of breakers are refused.
+  static Result<std::shared_ptr<Router>> make(const std::vector<ProviderOptions>& providers,
+                                              const RouterOptions& options = {});
 
   template <class F>
-  auto call(F&& attempt) {
-    return call(std::forward<F>(attempt), nullptr);
+  auto call(F&& attempt, const CallOptions& options = {}) {
+    return call(std::forward<F>(attempt), nullptr, options);
   }
-  /// With `fallback(error)`, which gives the value when nobody could.
+  /// With `fallback(error)`, which gives the value when nobody could; not for a request that was cancelled.
   template <class F, class Fallback>
-  auto call(F&& attempt, Fallback&& fallback);
+    requires(!std::is_convertible_v<Fallback, CallOptions>)
+  auto call(F&& attempt, Fallback&& fallback, const CallOptions& options = {});
   /// The same for an attempt that is a coroutine, as a coroutine.
   template <class F>
-  auto call_async(F attempt)
-      -> Task<Routed<typename internal::AttemptValue<std::invoke_result_t<F&, const Attempt&>>::Type>>;
+  auto call_async(F attempt, CallOptions options = {})
+      -> Task<Routed<typename internal::AttemptValue<std::invoke_result_t<F&, const Attempt&>>::Type>> {
+    return call_async_of(shared_from_this(), std::move(attempt), std::move(options));
+  }
 
   /// A stream: `attempt(attempt, emit)` calls `emit(chunk)` for each chunk and returns Result<void> or
   /// std::variant<std::monostate, Failure>. Each chunk goes to `sink(chunk)`. Another provider is asked only as long as
   /// nothing has been delivered; a first chunk that comes after its deadline counts as a time-out. When `emit` returns
-  /// false the attempt is to stop: it is too late, or `sink` returned false, which ends the stream without a failure.
+  /// false the attempt is to stop: it is too late, or `sink` wants no more. A sink that returns false, or throws, ends
+  /// a stream that has succeeded; what it throws is thrown again when the attempt has returned. The latency of a stream
+  /// is that of its first chunk.
   template <class Chunk, class F, class Sink>
-  Streamed call_stream(F&& attempt, Sink&& sink);
+  Streamed call_stream(F&& attempt, Sink&& sink, const CallOptions& options = {});
 
   [[nodiscard]] std::size_t size() const { return providers_.size(); }
   [[nodiscard]] Provider& provider(std::size_t index) { return *providers_[index]; }
   /// Null: there is none of that name.
   [[nodiscard]] Provider* find(std::string_view name);
   [[nodiscard]] std::vector<ProviderStats> stats() const;
-  /// What happens to any of them, see Provider::on_event.
+  /// What happens to any of them, see Provider::on_event. And, without the name of a provider and with the reason
+  /// "panic_began" or "panic_ended", what happens to the pool.
   void on_event(const std::function<void(const ProviderEvent&)>& listener) {
+    listener_ = listener;
     for (const auto& provider : providers_) provider->on_event(listener);
   }
+  /// Calls are spread over all providers at the moment, see RouterOptions::panic_share.
+  [[nodiscard]] bool in_panic() const { return in_panic_.load(std::memory_order_relaxed); }
+  /// How many calls that was true of.
+  [[nodiscard]] std::uint64_t panic_calls() const { return panic_calls_.load(std::memory_order_relaxed); }
   [[nodiscard]] const RouterOptions& options() const { return options_; }
   [[nodiscard]] Clock& clock() const { return clock_; }
 
   /// Which provider would be asked now; nothing is taken. None: nobody may be.
-  [[nodiscard]] std::optional<std::size_t> select() { return select(clock_.now(), {}); }
+  [[nodiscard]] std::optional<std::size_t> select() {
+    const std::optional<Choice> choice = select(clock_.now(), {});
+    return choice ? std::optional(choice->index) : std::nullopt;
+  }
 
  private:
   friend class Route;
-  Router(std::vector<ProviderOptions> providers, RouterOptions options);
+  Router(const std::vector<ProviderOptions>& providers, const RouterOptions& options);
 
-  std::optional<std::size_t> select(Time now, const std::bitset<64>& except);
+  struct Choice {
+    std::size_t index = 0;
+    bool in_panic = false;
+  };
+  struct Candidate {
+    std::size_t index;
+    double score;
+    double factor;
+    double trust;  // In the score; without it the candidate counts as the pool's median.
+    bool to_probe;
+  };
+  std::optional<Choice> select(Time now, const std::bitset<64>& except);
+  std::optional<Choice> select_in_panic(Time now, const std::bitset<64>& except);
+  [[nodiscard]] std::size_t choose(std::span<Candidate> candidates);
+  [[nodiscard]] bool look_for_panic(Time now);
   [[nodiscard]] double unit();
   [[nodiscard]] double forgotten_part(Duration unused) const;
   [[nodiscard]] double factor_of(const Provider& provider, Time now) const;
+  template <class F>
+  static auto call_async_of(std::shared_ptr<Router> router, F attempt, CallOptions options)
+      -> Task<Routed<typename internal::AttemptValue<std::invoke_result_t<F&, const Attempt&>>::Type>>;
   template <class T>
   Routed<T> finish(const Route& route, std::optional<T> value);
   template <class T, class R>
@@ -255,6 +341,9 @@ class Router {
   Clock& clock_;
   std::vector<std::unique_ptr<Provider>> providers_;
   RetryBudget budget_;
+  std::function<void(const ProviderEvent&)> listener_;
+  std::atomic<bool> in_panic_{false};
+  std::atomic<std::uint64_t> panic_calls_{0};
   std::atomic<std::uint64_t> random_;
 };
 
@@ -290,10 +379,11 @@ bool Router::settle(Route& route, R&& returned, std::optional<T>& value) {
 }
 
 template <class F, class Fallback>
-auto Router::call(F&& attempt, Fallback&& fallback) {
+  requires(!std::is_convertible_v<Fallback, CallOptions>)
+auto Router::call(F&& attempt, Fallback&& fallback, const CallOptions& options) {
   using Returned = std::invoke_result_t<F&, const Attempt&>;
   using T = typename internal::AttemptValue<Returned>::Type;
-  Route route(*this);
+  Route route(*this, options);
   std::optional<T> value;
   while (route.next()) {
     bool more = false;
@@ -306,7 +396,7 @@ auto Router::call(F&& attempt, Fallback&& fallback) {
   }
   Routed<T> routed = finish(route, std::move(value));
   if constexpr (!std::is_same_v<std::decay_t<Fallback>, std::nullptr_t>) {
-    if (!routed.result.ok()) {
+    if (!routed.result.ok() && routed.end != RouteEnd::kCancelled) {
       routed.result = Result<T>(fallback(routed.result.error()));
       routed.is_fallback = true;
     }
@@ -315,17 +405,31 @@ auto Router::call(F&& attempt, Fallback&& fallback) {
 }
 
 template <class Chunk, class F, class Sink>
-Streamed Router::call_stream(F&& attempt, Sink&& sink) {
-  Route route(*this);
+Streamed Router::call_stream(F&& attempt, Sink&& sink, const CallOptions& options) {
+  Route route(*this, options, Route::Kind::kStream);
   Streamed streamed{{}};
   while (route.next()) {
+    const Time started = clock_.now();
+    Duration first_chunk{0};
     bool late = false;
     bool unwanted = false;
+    std::exception_ptr of_sink;
     const auto emit = [&](Chunk chunk) {
-      late = late || (streamed.delivered == 0 && clock_.now() > route.attempt().first_chunk_deadline);
       if (late || unwanted) return false;
+      if (streamed.delivered == 0) {
+        const Time now = clock_.now();
+        late = now > route.attempt().first_chunk_deadline;
+        if (late) return false;
+        first_chunk = now - started;
+        route.begin_to_answer(first_chunk);
+      }
       ++streamed.delivered;
-      unwanted = !sink(std::move(chunk));
+      try {
+        unwanted = !sink(std::move(chunk));
+      } catch (...) {
+        of_sink = std::current_exception();
+        unwanted = true;
+      }
       return !unwanted;
     };
     streamed.provider = route.attempt().provider;
@@ -340,20 +444,17 @@ Streamed Router::call_stream(F&& attempt, Sink&& sink) {
     } catch (...) {
       failure = thrown();
     }
-    if (unwanted) {
-      route.abandon();
-      return streamed;
-    }
     if (late) failure = Failure{FailureType::kTimeout, {ErrorCode::kTimedOut, "its first chunk came too late"}, {}, {}};
-    if (!failure) {
-      route.succeed();
+    if (unwanted || !failure) {
+      route.succeed(streamed.delivered != 0 ? first_chunk : clock_.now() - started);
+      if (of_sink) std::rethrow_exception(of_sink);
       return streamed;
     }
     if (streamed.delivered != 0) {
-      route.break_off(*failure);
+      route.break_off(std::move(*failure), first_chunk);
       break;
     }
-    if (!route.fail(*failure)) break;
+    if (!route.fail(std::move(*failure))) break;
   }
   streamed.end = route.end();
   streamed.retry_at = route.retry_at();
@@ -367,21 +468,21 @@ Streamed Router::call_stream(F&& attempt, Sink&& sink) {
 #pragma GCC diagnostic ignored "-Wsubobject-linkage"
 #endif
 template <class F>
-auto Router::call_async(F attempt)
+auto Router::call_async_of(std::shared_ptr<Router> router, F attempt, CallOptions options)
     -> Task<Routed<typename internal::AttemptValue<std::invoke_result_t<F&, const Attempt&>>::Type>> {
   using T = typename internal::AttemptValue<std::invoke_result_t<F&, const Attempt&>>::Type;
-  Route route(*this);
+  Route route(*router, std::move(options));
   std::optional<T> value;
   while (route.next()) {
     bool more = false;
     try {
-      more = settle(route, co_await attempt(route.attempt()), value);
+      more = router->settle(route, co_await attempt(route.attempt()), value);
     } catch (...) {
-      more = route.fail(thrown());
+      more = route.fail(router->thrown());
     }
     if (!more) break;
   }
-  co_return finish(route, std::move(value));
+  co_return router->finish(route, std::move(value));
 }
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic pop

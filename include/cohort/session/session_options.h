@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "cohort/base/clock.h"
@@ -39,7 +40,8 @@ struct SessionOptions {
   /// How long an ended session is remembered, so that whoever is late gets kEnded.
   Duration remember_ended = std::chrono::minutes(5);
 
-  /// How many sessions may be known, ended ones included, and how many groups one may have: more are kRejected.
+  /// How many sessions may be known, ended ones included, and how many groups one may have: more are kRejected. Marks
+  /// of sessions that had never been there do not count: of these a sixteenth as many are kept, the newest.
   std::size_t max_sessions = 10'000'000;
   std::size_t max_groups_per_session = 100'000;
 
@@ -56,6 +58,18 @@ struct SessionOptions {
   /// Who ends idle sessions and forgets ended ones: a thread of the registry's own, which sleeps while nothing is due;
   /// or nobody but who calls sweep().
   bool sweeps_itself = true;
+  /// For tests: ids are hashed with this, the same way each time. Nothing: with a secret of the process, so that nobody
+  /// can choose ids that all fall into one place.
+  std::optional<std::uint64_t> hash_secret{};
+};
+
+/// How long one kind of call has waited for locks of the registry.
+struct SessionLockWaits {
+  std::string_view call{};  ///< ensure, find, visit, remove, end, active, groups_of, touch, sweep or look.
+  std::uint64_t calls = 0;
+  std::uint64_t waited = 0;  ///< So many of them, because the lock was not free at once.
+  Duration longest{0};
+  Duration p99{0};  ///< Of all of them.
 };
 
 }  // namespace cohort

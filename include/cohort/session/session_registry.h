@@ -154,6 +154,9 @@ class SessionRegistry {
   /// Sessions that have groups, their groups, and ended sessions that are remembered.
   [[nodiscard]] Counts counts() { return table_->counts(); }
 
+  /// How long calls have waited for locks, by their kind.
+  [[nodiscard]] std::vector<SessionLockWaits> lock_waits() { return table_->lock_waits(); }
+
   /// Ends what is idle and forgets what ended long ago, in small steps; returns when something will be due. For a
   /// registry that does not do so by itself.
   std::optional<Time> sweep() { return table_->sweep(); }

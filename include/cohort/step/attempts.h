@@ -7,15 +7,14 @@
 #include "cohort/base/clock.h"
 #include "cohort/base/error.h"
 #include "cohort/base/random.h"
-#include "cohort/provider/backoff.h"
+#include "cohort/base/retry_policy.h"
 
 namespace cohort {
 
 /// How a step is tried.
 struct StepOptions {
   Duration timeout = std::chrono::seconds(1);  ///< Of all attempts together, waiting included. Above 0.
-  std::uint32_t retries = 0;                   ///< Attempts after the first.
-  Backoff backoff{};                           ///< Between them.
+  RetryPolicy retry = quick_retries(0);
   /// Whether another attempt may help; empty: as Error::retryable() says.
   std::function<bool(const Error&)> retry_if{};
 };

@@ -9,6 +9,7 @@
 
 #include "cohort/base/clock.h"
 #include "cohort/base/result.h"
+#include "cohort/base/retry_policy.h"
 #include "cohort/base/wall_clock.h"
 #include "cohort/task/submit_options.h"
 
@@ -28,7 +29,7 @@ enum class ChainState : std::uint8_t {
   kFailed,      ///< A step failed for good. Has a dead letter.
   kCancelled,   ///< Somebody asked for it.
   kExpired,     ///< Its deadline passed before it could go on. Has a dead letter.
-  kPoison,      ///< One of its steps takes nodes down. Has a dead letter.
+  kPoison,      ///< One of its steps takes nodes down, or its row cannot be read. Has a dead letter.
 };
 inline constexpr std::size_t kChainStates = 8;
 
@@ -40,18 +41,6 @@ inline constexpr std::size_t kChainStates = 8;
   return state == ChainState::kFailed || state == ChainState::kExpired || state == ChainState::kPoison;
 }
 std::ostream& operator<<(std::ostream& out, ChainState state);
-
-/// How often and when a step is tried again: backoff x multiplier^n, at most max_backoff, each shortened at random by
-/// up to the jitter.
-struct RetryPolicy {
-  std::uint32_t max_retries = 3;  ///< After the first attempt.
-  Duration backoff = std::chrono::seconds(1);
-  double multiplier = 2.0;
-  Duration max_backoff = std::chrono::minutes(1);
-  double jitter = 0.2;
-
-  friend bool operator==(const RetryPolicy&, const RetryPolicy&) = default;
-};
 
 /// One step of a chain: a plugin and what it is to do.
 struct Callback {
@@ -65,7 +54,8 @@ struct Callback {
 
 /// What a submitter asks for.
 struct NewTask {
-  static constexpr std::size_t kMaxIdBytes = 128;
+  static constexpr std::size_t kMaxIdLength = 128;  ///< Characters of UTF-8, as the other lengths of texts.
+  static constexpr std::size_t kMaxGroupLength = 1024;
   static constexpr std::size_t kMaxPayloadBytes = 1 << 20;
   static constexpr std::size_t kMaxContextBytes = 256 << 10;
   static constexpr std::size_t kMaxCallbacks = 100;
@@ -77,7 +67,10 @@ struct NewTask {
   std::string file = {};       ///< What every step works on: "file:…", "https:…"; empty: none.
   std::string payload = "{}";  ///< JSON for the steps.
   std::vector<Callback> callbacks = {};
-  Duration deadline = std::chrono::hours(1);  ///< From its start time: later it is neither started nor resumed.
+  /// Longest time from the start time (or the submit) after which no step starts any more. Measured on CLOCK_BOOTTIME,
+  /// so a jump of the wall clock does not change it.
+  Duration deadline = std::chrono::hours(1);
+  std::optional<WallTime> deadline_at = {};  ///< A deadline as a time of day (wall clock); replaces `deadline`.
   Priority priority = Priority::kNormal;
   std::vector<std::string> tags = {};
   std::optional<WallTime> start_at = {};  ///< Not before.
@@ -88,6 +81,8 @@ struct NewTask {
   friend bool operator==(const NewTask&, const NewTask&) = default;
 };
 
+/// True for "@" and a number: the id of a task whose own id is damaged. The number is its sequence number.
+[[nodiscard]] bool is_sequence_reference(std::string_view id);
 /// kInvalid with the field, when something is missing or too big. What needs JSON or the plugins is not looked at.
 [[nodiscard]] Result<void> check(const NewTask& task);
 /// The same for the same request, whatever its id and key.
@@ -100,16 +95,23 @@ struct ChainTask {
   ChainState state = ChainState::kReady;
   std::uint64_t sequence = 0;  ///< The order of arrival; within a priority the lower goes first.
   WallTime created_at{};
-  WallTime deadline_at{};                   ///< Without what pauses add.
-  std::optional<WallTime> due_at = {};      ///< Not before: start time or next attempt.
+  WallTime deadline_at{};  ///< Without the extensions by pauses. Steady clock if `deadline_after` is set, else wall.
+  std::optional<Duration> deadline_after = {};  ///< The length behind `deadline_at`.
+  /// Earliest time of the next claim. A start time is on the wall clock; a delay is on the steady clock, and then
+  /// `due_after` is its length.
+  std::optional<WallTime> due_at = {};
+  std::optional<Duration> due_after = {};
   std::optional<WallTime> started_at = {};  ///< The first claim.
   std::optional<WallTime> ended_at = {};
 
-  std::uint32_t step = 0;      ///< current_callback_index: the first without a checkpoint.
-  std::uint32_t attempt = 0;   ///< Attempts of that step that have begun.
-  std::uint32_t failures = 0;  ///< Those of them that failed in a way that may pass.
-  bool attempt_open = false;   ///< One has begun and, as far as is known, not ended.
-  bool alone = false;          ///< While nothing else ran on its node.
+  std::uint32_t step = 0;                         ///< current_callback_index: the first without a checkpoint.
+  std::uint32_t attempt = 0;                      ///< Attempts of that step that have begun.
+  std::uint32_t failures = 0;                     ///< Those of them that failed in a way that may pass.
+  bool attempt_open = false;                      ///< One has begun and, as far as is known, not ended.
+  std::optional<WallTime> attempt_began_at = {};  ///< Start of the open attempt.
+  std::uint32_t attempt_lines = 0;                ///< Log lines of the open attempt.
+  std::uint32_t attempts_made = 0;                ///< Attempts of all steps that were recorded (AttemptRecord::number).
+  bool alone = false;                             ///< While nothing else ran on its node.
   /// The boots that died, or may have died, while they ran this step; "overrun" for a body that did not end in time.
   std::vector<std::string> crashes = {};
   /// The boot that seems to have died while it ran this step alone. Unless that is heard of again, the step is poison.
@@ -141,6 +143,25 @@ struct ChainTask {
 inline constexpr std::size_t kMaxLogLines = 100;
 inline constexpr std::size_t kMaxLogLineBytes = 1000;
 
+/// One ended attempt of a step. A task keeps its last kMaxAttempts of them, over all steps, claims and nodes.
+struct AttemptRecord {
+  std::uint32_t number = 0;  ///< Counts all attempts of the task from 1.
+  std::uint32_t step = 0;
+  std::uint32_t attempt = 0;  ///< Of that step, from 1.
+  std::string plugin = {};
+  std::string node = {};  ///< The boot ("node/boot id") that ran it.
+  WallTime began_at{};
+  WallTime ended_at{};
+  /// "succeeded", "skipped", "retried", "failed", "interrupted", "overran", "crashed", "cancelled" or "expired".
+  std::string outcome = {};
+  std::string error = {};
+  std::vector<std::string> log = {};  ///< Its last kMaxAttemptLogLines lines.
+
+  friend bool operator==(const AttemptRecord&, const AttemptRecord&) = default;
+};
+inline constexpr std::uint32_t kMaxAttempts = 100;
+inline constexpr std::size_t kMaxAttemptLogLines = 10;
+
 /// What is kept of a task that ended badly, for a person to look at and to replay.
 struct DeadLetter {
   std::string task_id = {};
@@ -155,7 +176,9 @@ struct DeadLetter {
   std::string node = {};              ///< Who ran it.
   double progress = 0;                ///< Of the step that failed, as it said last.
   std::vector<std::string> log = {};  ///< What its steps have logged, the last lines.
-  std::string original = {};  ///< The message, where there is no task: malformed, over-long or expired on arrival.
+  /// The message, where there is no task: malformed, over-long or expired on arrival. For a task whose row could not be
+  /// read: the row, as JSON (column -> value; bytes that are not UTF-8 as {"hex": …}).
+  std::string original = {};
 
   friend bool operator==(const DeadLetter&, const DeadLetter&) = default;
 };

@@ -51,6 +51,10 @@ struct ClaimRequest {
   std::string group;
   std::vector<std::string> without_plugins = {};  ///< Not those whose current step is one of these.
   bool begin = true;  ///< Record the first attempt with the claim, unless the task is a suspect.
+  /// Plugins whose steps run in a process of their own. Such a step is never a suspect; it is poison after
+  /// `poison_after` deaths of its node.
+  std::vector<std::string> own_process_plugins = {};
+  std::uint32_t poison_after = 10;
 };
 
 struct ClaimAnswer {
@@ -77,7 +81,7 @@ struct AttemptBegun {
 struct AttemptEnded {
   std::string error = {};
   Duration ran{};
-  bool failed = true;      ///< False: it was interrupted, and does not count as a failure.
+  bool failed = true;      ///< False: it was interrupted; uses up no retry.
   bool overran = false;    ///< Its body did not end in time: counts like a crash.
   bool give_back = false;  ///< The claim ends with it; else the runner goes on with it.
   Duration delay{};        ///< Given back: not before.
@@ -127,6 +131,13 @@ struct TaskFilter {
   std::uint32_t limit = 100;
 };
 
+/// Part of a list. A store looks at a bounded number of rows for it, so it may hold fewer tasks than asked for, even
+/// none, and still not be the last.
+struct TaskPage {
+  std::vector<ChainTask> tasks = {};
+  std::uint64_t next = 0;  ///< TaskFilter::before of the next page; 0: this was the last.
+};
+
 struct ReplayRequest {
   std::string task_id;
   std::optional<std::uint32_t> from_step = {};  ///< At most the one it stopped at, which is the default.
@@ -164,6 +175,7 @@ struct StoreStats {
   std::uint64_t dead_letters = 0;
   std::uint64_t events = 0;
   std::uint64_t last_event = 0;  ///< Its sequence; 0: there was none.
+  std::uint64_t damaged = 0;     ///< Rows that could not be read, since the store was opened.
 };
 
 /// Where durable tasks live. This is a port: SqliteStore, MemoryStore (testing/) and others implement it, and
@@ -201,6 +213,8 @@ class TaskStore {
   virtual void groups_with_work(Completion<std::vector<GroupWork>> done) = 0;
 
   // --- control
+  /// A pending task becomes ready without a message. kConflict: it is not pending.
+  virtual void ready(std::string task_id, Completion<ChainTask> done) = 0;
   /// Waiting: cancelled at once. Processing: cancelled by its runner, as the answer's state says. Ended: kConflict.
   virtual void cancel(std::string task_id, std::string reason, Completion<Written> done) = 0;
   /// An ended task is ready again, under its id, with a new deadline and no counters; completed ones only from a step
@@ -213,16 +227,26 @@ class TaskStore {
 
   // --- to look at
   virtual void get(std::string task_id, Completion<ChainTask> done) = 0;
-  /// The newest first; without payloads and contexts.
-  virtual void list(TaskFilter filter, Completion<std::vector<ChainTask>> done) = 0;
+  /// The ended attempts of a task, the oldest first.
+  virtual void attempts(std::string task_id, Completion<std::vector<AttemptRecord>> done) = 0;
+  /// The newest first; without payloads, contexts, logs and parameters.
+  virtual void list(TaskFilter filter, Completion<TaskPage> done) = 0;
   virtual void dead_letters(std::string after_task, std::uint32_t limit, Completion<std::vector<DeadLetter>> done) = 0;
   virtual void dead_letter(std::string task_id, Completion<DeadLetter> done) = 0;
   virtual void discard_dead_letter(std::string task_id, Completion<void> done) = 0;
   virtual void events(std::uint64_t after, std::uint32_t limit, Completion<std::vector<ChainEvent>> done) = 0;
   virtual void paused_groups(Completion<std::vector<std::string>> done) = 0;
-  /// The groups that have something open, or are paused, by name.
-  virtual void group_counts(Completion<std::vector<GroupCounts>> done) = 0;
+  /// At most `limit` groups after the one named `after` that have something open or are paused, by name.
+  virtual void group_counts(std::string after, std::uint32_t limit, Completion<std::vector<GroupCounts>> done) = 0;
+  /// The same for one group; all zero if nothing is open.
+  virtual void group_count(std::string group, Completion<GroupCounts> done) = 0;
   virtual void stats(Completion<StoreStats> done) = 0;
+  /// Why the store cannot be used any more until an operator acts: its file is damaged, was replaced or removed.
+  /// Nothing is claimed then. Does not block.
+  [[nodiscard]] virtual std::optional<Error> fault() const { return std::nullopt; }
+  /// Why the last write failed, while that may still pass: the disk is full, the file is locked. Nothing once a write
+  /// has succeeded again. Does not block.
+  [[nodiscard]] virtual std::optional<Error> trouble() const { return std::nullopt; }
 
   // --- to keep
   /// A number under a name, such as how far a reader of events has come.

@@ -19,6 +19,7 @@
 #include "cohort/task/group_stats.h"
 #include "cohort/task/group_token.h"
 #include "cohort/task/internal/callable_record.h"
+#include "cohort/task/internal/here_turns.h"
 #include "cohort/task/submit_options.h"
 #include "cohort/task/task_handle.h"
 
@@ -76,7 +77,7 @@ class GroupTask {
 class Executor {
  public:
   static constexpr std::size_t kMaxKeyBytes = internal::TaskLabel::kMaxKeyBytes;
-  static constexpr std::size_t kMaxTaskIdBytes = internal::TaskLabel::kMaxIdBytes;
+  static constexpr std::size_t kMaxTaskIdBytes = internal::TaskLabel::kMaxIdLength;
 
   Executor() = default;
   Executor(const Executor&) = delete;
@@ -190,6 +191,7 @@ class Executor {
 
  protected:
   friend struct internal::ExecutorAccess;
+  friend class internal::HereTurns;
   template <class T>
   friend class GroupTask;
 
@@ -208,9 +210,9 @@ class Executor {
   virtual void submit_records(std::span<internal::TaskRecord* const> records, Submission submission) {
     for (internal::TaskRecord* record : records) submit_record(*record, submission);
   }
-  /// Runs the series on this thread, if each of its tasks could start now and nothing of its group waits. False: it did
-  /// nothing at all. The caller keeps the record. `now` is the time, as the caller has just read it.
-  virtual bool run_series(internal::SeriesRecord& series, Time now) = 0;
+  /// What HereTurns says.
+  virtual bool run_here(internal::TaskRef& record, Time now, internal::HereTurns& turns) = 0;
+  virtual void end_here(internal::HereTurns& turns) = 0;
   /// Takes in a task of the predecessor's group that is to be queued when the predecessor is done.
   virtual void follow_record(internal::TaskRecord& record, internal::TaskRecord& predecessor) = 0;
   virtual void cancel_record(internal::TaskRecord& record) = 0;

@@ -68,7 +68,8 @@ class ManualExecutor final : public Executor {
 
  protected:
   void submit_record(internal::TaskRecord& record, Submission submission) override;
-  bool run_series(internal::SeriesRecord& series, Time now) override;
+  bool run_here(internal::TaskRef& record, Time now, internal::HereTurns& turns) override;
+  void end_here(internal::HereTurns& turns) override;
   [[nodiscard]] bool is_driven_by_callers() const override { return true; }
   void follow_record(internal::TaskRecord& record, internal::TaskRecord& predecessor) override;
   void cancel_record(internal::TaskRecord& record) override;

@@ -11,6 +11,7 @@
 
 namespace cohort {
 
+struct StoreTime;
 namespace chain_rules {
 enum class Death : std::uint8_t;
 }
@@ -27,8 +28,10 @@ class MemoryStore final : public TaskStore {
     bool blames_neighbours = false;  ///< Whoever ran when a suspect took its node down is poison with it.
   };
 
-  explicit MemoryStore(WallClock& clock) : MemoryStore(clock, PlantedBugs()) {}
-  MemoryStore(WallClock& clock, PlantedBugs bugs) : clock_(clock), bugs_(bugs) {}
+  /// Lengths (delays, deadlines, leases) are measured on `steady`; null: on the wall clock too.
+  explicit MemoryStore(WallClock& clock, const Clock* steady = nullptr) : MemoryStore(clock, PlantedBugs(), steady) {}
+  MemoryStore(WallClock& clock, PlantedBugs bugs, const Clock* steady = nullptr)
+      : clock_(clock), steady_(steady), bugs_(bugs) {}
 
   void submit(std::vector<NewTask> tasks, Completion<std::vector<Result<Submitted>>> done) override;
   void take_in(std::vector<TakenIn> messages, Completion<std::vector<IntakeAnswer>> done) override;
@@ -39,19 +42,22 @@ class MemoryStore final : public TaskStore {
   void claim(ClaimRequest request, Completion<ClaimAnswer> done) override;
   void write(Claim claim, std::uint64_t number, RunnerWrite write, Completion<Written> done) override;
   void groups_with_work(Completion<std::vector<GroupWork>> done) override;
+  void ready(std::string task_id, Completion<ChainTask> done) override;
   void cancel(std::string task_id, std::string reason, Completion<Written> done) override;
   void replay(ReplayRequest request, Completion<ChainTask> done) override;
   void pause_group(std::string group, bool paused, Completion<void> done) override;
   void command(Command command, Completion<std::uint64_t> done) override;
   void commands(std::uint64_t after, std::uint32_t limit, Completion<std::vector<Command>> done) override;
   void get(std::string task_id, Completion<ChainTask> done) override;
-  void list(TaskFilter filter, Completion<std::vector<ChainTask>> done) override;
+  void attempts(std::string task_id, Completion<std::vector<AttemptRecord>> done) override;
+  void list(TaskFilter filter, Completion<TaskPage> done) override;
   void dead_letters(std::string after_task, std::uint32_t limit, Completion<std::vector<DeadLetter>> done) override;
   void dead_letter(std::string task_id, Completion<DeadLetter> done) override;
   void discard_dead_letter(std::string task_id, Completion<void> done) override;
   void events(std::uint64_t after, std::uint32_t limit, Completion<std::vector<ChainEvent>> done) override;
   void paused_groups(Completion<std::vector<std::string>> done) override;
-  void group_counts(Completion<std::vector<GroupCounts>> done) override;
+  void group_counts(std::string after, std::uint32_t limit, Completion<std::vector<GroupCounts>> done) override;
+  void group_count(std::string group, Completion<GroupCounts> done) override;
   void stats(Completion<StoreStats> done) override;
   void set_cursor(std::string name, std::uint64_t value, Completion<void> done) override;
   void cursor(std::string name, Completion<std::uint64_t> done) override;
@@ -74,27 +80,31 @@ class MemoryStore final : public TaskStore {
   };
   struct Effected;
 
-  Result<Submitted> submit_one(NewTask request, WallTime now) COHORT_REQUIRES(mutex_);
-  IntakeAnswer take_in_one(TakenIn& message, WallTime now) COHORT_REQUIRES(mutex_);
-  IntakeAnswer refuse(const TakenIn& message, IntakeOutcome outcome, const std::string& reason, WallTime now)
+  [[nodiscard]] StoreTime now() const;
+  [[nodiscard]] std::map<std::string, GroupCounts> count_groups() COHORT_REQUIRES(mutex_);
+  Result<Submitted> submit_one(NewTask request, StoreTime now) COHORT_REQUIRES(mutex_);
+  IntakeAnswer take_in_one(TakenIn& message, StoreTime now) COHORT_REQUIRES(mutex_);
+  IntakeAnswer refuse(const TakenIn& message, IntakeOutcome outcome, const std::string& reason, StoreTime now)
       COHORT_REQUIRES(mutex_);
-  ClaimAnswer claim_one(const ClaimRequest& request, WallTime now) COHORT_REQUIRES(mutex_);
-  void free_claims_of(const std::string& boot, chain_rules::Death death, WallTime now, std::set<std::string>& groups)
+  ClaimAnswer claim_one(const ClaimRequest& request, StoreTime now) COHORT_REQUIRES(mutex_);
+  void free_claims_of(const std::string& boot, chain_rules::Death death, StoreTime now, std::set<std::string>& groups)
       COHORT_REQUIRES(mutex_);
   void note_sign_of_life(const std::string& boot) COHORT_REQUIRES(mutex_);
-  [[nodiscard]] Duration held(const std::string& group, WallTime now) COHORT_REQUIRES(mutex_);
+  [[nodiscard]] Duration held(const std::string& group, StoreTime now) COHORT_REQUIRES(mutex_);
   template <class Change>
   auto change(ChainTask& task, Change&& change) COHORT_REQUIRES(mutex_);
   void keep(const ChainTask& task) COHORT_REQUIRES(mutex_);
   [[nodiscard]] ChainTask* find(const std::string& id) COHORT_REQUIRES(mutex_);
 
   WallClock& clock_;
+  const Clock* const steady_;
   const PlantedBugs bugs_;
   mutable Mutex mutex_;
   std::map<std::string, ChainTask> tasks_ COHORT_GUARDED_BY(mutex_);
   std::map<std::string, Group> groups_ COHORT_GUARDED_BY(mutex_);
   std::map<std::pair<std::string, std::string>, std::string> keys_ COHORT_GUARDED_BY(mutex_);
   std::map<std::string, Boot> boots_ COHORT_GUARDED_BY(mutex_);
+  std::map<std::string, std::vector<AttemptRecord>> attempts_ COHORT_GUARDED_BY(mutex_);
   std::map<std::string, DeadLetter> letters_ COHORT_GUARDED_BY(mutex_);
   std::set<std::string> refused_messages_ COHORT_GUARDED_BY(mutex_);
   std::vector<ChainEvent> events_ COHORT_GUARDED_BY(mutex_);

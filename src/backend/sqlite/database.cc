@@ -2,6 +2,14 @@
 
 namespace cohort::sqlite {
 
+std::string how_to_restore(const std::string& file) {
+  return "restore a backup: stop the node, move '" + file +
+         "' and the files beside it ('-wal', '-shm') away, put a backup there as '" + file +
+         "' and start again; without one, `sqlite3 OLD .recover | sqlite3 NEW` saves what is readable";
+}
+
+bool Failure::is_damage() const { return (result_ & 0xff) == SQLITE_CORRUPT || (result_ & 0xff) == SQLITE_NOTADB; }
+
 Error Failure::to_error(const std::string& file) const {
   const std::string where = "the store in '" + file + "': ";
   switch (result_ & 0xff) {
@@ -12,7 +20,7 @@ Error Failure::to_error(const std::string& file) const {
     case SQLITE_BUSY:
     case SQLITE_LOCKED: return {ErrorCode::kUnavailable, where + "another program has locked it"};
     case SQLITE_CORRUPT:
-      return {ErrorCode::kInternal, where + "the file is damaged (" + what() + "); restore a backup"};
+      return {ErrorCode::kInternal, where + "the file is damaged (" + what() + "); " + how_to_restore(file)};
     case SQLITE_NOTADB: return {ErrorCode::kInvalid, where + "this is not a database of Cohort"};
     case SQLITE_CANTOPEN:
       return {ErrorCode::kUnavailable, where + "it cannot be opened (" + what() + "); check the path and permissions"};
@@ -82,11 +90,28 @@ Database::Database(const std::string& file, bool read_only, const std::string& v
   }
   sqlite3_extended_result_codes(database_, 1);
   sqlite3_busy_timeout(database_, 2000);
+  sqlite3_db_config(database_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
 }
 
 Database::~Database() {
   statements_.clear();
   sqlite3_close(database_);
+}
+
+std::optional<std::string> Database::quick_check(Duration limit) {
+  const Time until = system_clock().now() + limit;
+  sqlite3_progress_handler(
+      database_, 10'000, [](void* time) { return system_clock().now() >= *static_cast<const Time*>(time) ? 1 : 0; },
+      const_cast<Time*>(&until));
+  std::optional<std::string> damage;
+  try {
+    Statement verdict(database_, "PRAGMA quick_check(1)");
+    if (verdict.step() && verdict.text(0) != "ok") damage = verdict.text(0);
+  } catch (const Failure& failure) {
+    if ((failure.result() & 0xff) != SQLITE_INTERRUPT) damage = failure.what();
+  }
+  sqlite3_progress_handler(database_, 0, nullptr, nullptr);
+  return damage;
 }
 
 void Database::execute(const std::string& sql) {
@@ -95,10 +120,10 @@ void Database::execute(const std::string& sql) {
   }
 }
 
-Use Database::prepare(const char* sql) {
+StatementLease Database::prepare(const char* sql) {
   std::unique_ptr<Statement>& statement = statements_[sql];
   if (!statement) statement = std::make_unique<Statement>(database_, sql);
-  return Use(*statement);
+  return StatementLease(*statement);
 }
 
 std::int64_t Database::value(const char* sql) {

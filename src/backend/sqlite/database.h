@@ -22,6 +22,7 @@ class Failure : public std::runtime_error {
  public:
   Failure(int result, const std::string& message) : std::runtime_error(message), result_(result) {}
   [[nodiscard]] int result() const { return result_; }
+  [[nodiscard]] bool is_damage() const;
   /// As the user is told, with the way out.
   [[nodiscard]] Error to_error(const std::string& file) const;
 
@@ -61,14 +62,13 @@ class Statement {
   void run();
   void reset();
 
-  [[nodiscard]] bool is_null(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
+  [[nodiscard]] int columns() const { return sqlite3_column_count(statement_); }
+  [[nodiscard]] const char* name(int column) const { return sqlite3_column_name(statement_, column); }
+  [[nodiscard]] int type(int column) const { return sqlite3_column_type(statement_, column); }
+  [[nodiscard]] bool is_null(int column) const { return type(column) == SQLITE_NULL; }
   [[nodiscard]] std::int64_t integer(int column) const { return sqlite3_column_int64(statement_, column); }
   [[nodiscard]] double real(int column) const { return sqlite3_column_double(statement_, column); }
   [[nodiscard]] std::string text(int column) const;
-  [[nodiscard]] WallTime time(int column) const { return WallTime(std::chrono::microseconds(integer(column))); }
-  [[nodiscard]] std::optional<WallTime> time_if_any(int column) const {
-    return is_null(column) ? std::nullopt : std::optional(time(column));
-  }
 
  private:
   void check(int result) const;
@@ -79,18 +79,21 @@ class Statement {
 };
 
 /// Resets a statement at the end of its use.
-class Use {
+class StatementLease {
  public:
-  explicit Use(Statement& statement) : statement_(statement) {}
-  Use(const Use&) = delete;
-  Use& operator=(const Use&) = delete;
-  ~Use() { statement_.reset(); }
+  explicit StatementLease(Statement& statement) : statement_(statement) {}
+  StatementLease(const StatementLease&) = delete;
+  StatementLease& operator=(const StatementLease&) = delete;
+  ~StatementLease() { statement_.reset(); }
   Statement* operator->() { return &statement_; }
   Statement& operator*() { return statement_; }
 
  private:
   Statement& statement_;
 };
+
+/// The way out of a damaged file, for messages.
+[[nodiscard]] std::string how_to_restore(const std::string& file);
 
 /// One connection. For one thread at a time.
 class Database {
@@ -102,12 +105,17 @@ class Database {
 
   void execute(const std::string& sql);
   /// Prepared once; `sql` is a literal.
-  Use prepare(const char* sql);
+  StatementLease prepare(const char* sql);
   /// For once.
   [[nodiscard]] Statement statement(const char* sql) { return Statement(database_, sql); }
   [[nodiscard]] std::int64_t value(const char* sql);
   [[nodiscard]] std::int64_t changes() const { return sqlite3_changes64(database_); }
   [[nodiscard]] bool in_transaction() const { return sqlite3_get_autocommit(database_) == 0; }
+  /// Closing the last connection then moves the log into the file and removes it. Without this call closing leaves both
+  /// files as they are, whatever went wrong before.
+  void tidy_up_on_close() { sqlite3_db_config(database_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, nullptr); }
+  /// Looks whether the file is sound, for at most `limit`. What is wrong; nothing if no damage was found by then.
+  [[nodiscard]] std::optional<std::string> quick_check(Duration limit);
 
  private:
   sqlite3* database_ = nullptr;

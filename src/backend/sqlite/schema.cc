@@ -10,6 +10,10 @@ constexpr int kApplicationId = 0x436f6874;  // "Coht"
 
 // One entry per version; the first makes version 1. Never changed once released: a change is a new entry.
 //
+// Version 2: `format` says which program can read the row (row_format()). Delays and deadlines keep their lengths.
+// `counts` holds, for each group, how many tasks it has in the open states 0 to 2; under the empty name, how many tasks
+// there are in each state, and the number of dead letters as state 100.
+//
 // Times are microseconds since 1970, durations nanoseconds. A ready task that must wait (start time, next attempt, kept
 // by its node) has due_at, and is not in the index by which tasks are claimed until its time has come.
 constexpr std::array kMigrations = {R"sql(
@@ -105,6 +109,45 @@ CREATE TABLE boots (
   came_back INTEGER NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE numbers (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+)sql",
+                                    R"sql(
+ALTER TABLE tasks ADD COLUMN due_after INTEGER;
+ALTER TABLE tasks ADD COLUMN deadline_after INTEGER;
+ALTER TABLE tasks ADD COLUMN attempt_began_at INTEGER;
+ALTER TABLE tasks ADD COLUMN attempt_lines INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE tasks ADD COLUMN attempts_made INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE tasks ADD COLUMN format INTEGER NOT NULL DEFAULT 1;
+ALTER TABLE dead_letters ADD COLUMN format INTEGER NOT NULL DEFAULT 1;
+ALTER TABLE events ADD COLUMN format INTEGER NOT NULL DEFAULT 1;
+ALTER TABLE commands ADD COLUMN format INTEGER NOT NULL DEFAULT 1;
+ALTER TABLE groups ADD COLUMN format INTEGER NOT NULL DEFAULT 1;
+UPDATE tasks SET deadline_after = (SELECT json_extract(request, '$.deadline_ns') FROM bodies b
+  WHERE b.seq = tasks.seq AND json_valid(request)) WHERE state IN (0, 1, 2);
+UPDATE tasks SET due_after = max(0, due_at - CAST(strftime('%s', 'now') AS INTEGER) * 1000000) * 1000
+  WHERE state = 1 AND typeof(due_at) = 'integer' AND started_at IS NOT NULL;
+DROP INDEX tasks_ready;
+CREATE INDEX tasks_ready ON tasks (grp, priority, seq, format) WHERE state = 1 AND due_at IS NULL;
+DROP INDEX tasks_due;
+CREATE INDEX tasks_due ON tasks (grp, (due_after IS NOT NULL), due_at) WHERE state = 1 AND due_at IS NOT NULL;
+CREATE INDEX tasks_by_group ON tasks (grp, seq);
+CREATE INDEX dead_letters_failed ON dead_letters (failed_at);
+CREATE INDEX commands_at ON commands (at);
+CREATE INDEX refused_messages_at ON refused_messages (at);
+CREATE TABLE attempts (
+  seq INTEGER NOT NULL,
+  number INTEGER NOT NULL,
+  step INTEGER NOT NULL,
+  attempt INTEGER NOT NULL,
+  plugin TEXT NOT NULL,
+  node TEXT NOT NULL,
+  began_at INTEGER NOT NULL,
+  ended_at INTEGER NOT NULL,
+  outcome TEXT NOT NULL,
+  error TEXT NOT NULL,
+  log TEXT NOT NULL,
+  PRIMARY KEY (seq, number)
+) WITHOUT ROWID;
+CREATE TABLE counts (grp TEXT NOT NULL, state INTEGER NOT NULL, n INTEGER NOT NULL, PRIMARY KEY (grp, state)) WITHOUT ROWID;
 )sql"};
 
 }  // namespace
@@ -126,11 +169,21 @@ Result<void> check_owner(Database& database, const std::string& file) {
   return {};
 }
 
+void recount(Database& database) {
+  database.execute(
+      "DELETE FROM counts;"
+      "INSERT INTO counts SELECT grp, state, count(*) FROM tasks WHERE state IN (0, 1, 2) AND grp <> '' GROUP BY "
+      "grp, state;"
+      "INSERT INTO counts SELECT '', state, count(*) FROM tasks WHERE state BETWEEN 0 AND 7 GROUP BY state;"
+      "INSERT INTO counts SELECT '', 100, count(*) FROM dead_letters");
+}
+
 void migrate(Database& database) {
   const auto version = static_cast<int>(database.value("PRAGMA user_version"));
   for (int next = version; next < schema_version(); ++next) {
     database.execute("BEGIN IMMEDIATE");
     database.execute(kMigrations[static_cast<std::size_t>(next)]);
+    if (next == 1) recount(database);
     database.execute("PRAGMA application_id = " + std::to_string(kApplicationId));
     database.execute("PRAGMA user_version = " + std::to_string(next + 1));
     database.execute("COMMIT");

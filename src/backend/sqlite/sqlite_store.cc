@@ -1,22 +1,30 @@
 #include "cohort/backend/sqlite/sqlite_store.h"
 
+#include <fcntl.h>
+
+#include <filesystem>
 #include <utility>
 
 #include "backend/sqlite/database.h"
 #include "backend/sqlite/folder_lock.h"
+#include "backend/sqlite/queries.h"
 #include "backend/sqlite/schema.h"
+#include "backend/sqlite/store_clock.h"
+#include "backend/sqlite/store_guard.h"
 #include "backend/sqlite/tables.h"
 #include "backend/sqlite/worker.h"
 #include "cohort/base/failpoint.h"
+#include "cohort/base/log.h"
 
 namespace cohort {
 
+using sqlite::DamagedRows;
 using sqlite::Database;
 using sqlite::Failure;
 using sqlite::FolderLock;
 using sqlite::Statement;
+using sqlite::StatementLease;
 using sqlite::Tables;
-using sqlite::Use;
 using sqlite::Worker;
 
 namespace {
@@ -24,14 +32,20 @@ namespace {
 using Calls = std::vector<std::unique_ptr<sqlite::Call>>;
 
 constexpr const char* kFileName = "cohort.db";
+constexpr const char* kInUse = "in_use";  // In `numbers`: 1 while a process has the store open, and after it has died.
+constexpr Duration kLongestCheck = std::chrono::seconds(5);
 
 Result<void> copy_to_new_file(Database& from, const std::filesystem::path& to) {
   if (std::filesystem::exists(to)) {
     return Error{ErrorCode::kExists, "'" + to.string() + "' is there already; a backup needs a new file"};
   }
-  Use row = from.prepare("VACUUM INTO ?");
   const std::string path = to.string();
-  row->bind(path).run();
+  {
+    StatementLease row = from.prepare("VACUUM INTO ?");
+    row->bind(path).run();
+  }
+  Database copy(path, false, {});  // Complete as it is: nobody has it open.
+  copy.execute("UPDATE numbers SET value = 0 WHERE name = 'in_use'");
   return {};
 }
 
@@ -44,58 +58,56 @@ std::string synchronous_name(SqliteOptions::Synchronous synchronous) {
   return "FULL";
 }
 
-// A repeated look at the groups by jumping from one to the next through an index.
-constexpr const char* kReadyGroups =
-    "WITH RECURSIVE g(x) AS (SELECT min(grp) FROM tasks WHERE state = 1 AND due_at IS NULL UNION ALL "
-    "SELECT (SELECT min(grp) FROM tasks WHERE state = 1 AND due_at IS NULL AND grp > g.x) FROM g WHERE g.x IS NOT "
-    "NULL) "
-    "SELECT x FROM g WHERE x IS NOT NULL AND NOT EXISTS (SELECT 1 FROM groups WHERE grp = x AND paused_since IS NOT "
-    "NULL)";
-constexpr const char* kDueGroups =
-    "WITH RECURSIVE g(x) AS (SELECT min(grp) FROM tasks WHERE state = 1 AND due_at IS NOT NULL UNION ALL "
-    "SELECT (SELECT min(grp) FROM tasks WHERE state = 1 AND due_at IS NOT NULL AND grp > g.x) FROM g "
-    "WHERE g.x IS NOT NULL) SELECT x, (SELECT min(due_at) FROM tasks WHERE grp = x AND state = 1 AND due_at IS NOT "
-    "NULL) "
-    "FROM g WHERE x IS NOT NULL AND NOT EXISTS (SELECT 1 FROM groups WHERE grp = x AND paused_since IS NOT NULL)";
-
 }  // namespace
 
 class SqliteStore::Impl {
  public:
   Impl(SqliteOptions options, FolderLock lock)
       : options_(std::move(options)),
-        clock_(options_.clock != nullptr ? *options_.clock : system_wall_clock()),
+        clock_(options_.clock, options_.steady_clock),
         lock_(std::move(lock)),
-        file_((options_.folder / kFileName).string()) {}
+        file_((options_.folder / kFileName).string()),
+        guard_(file_) {}
 
   Result<void> open() {
     try {
-      write_to_ = std::make_unique<Database>(file_, false, options_.vfs);
-      if (auto good = sqlite::check_owner(*write_to_, file_); !good) return good;
-      if (Statement mode = write_to_->statement("PRAGMA journal_mode = WAL"); !mode.step() || mode.text(0) != "wal") {
-        return Error{ErrorCode::kUnavailable,
-                     "the store in '" + file_ + "' cannot use a write-ahead log; is it on a network file system?"};
+      if (auto opened = open_file(); !opened) return opened;
+      tables_ = std::make_unique<Tables>(*write_to_, clock_, damage_);
+      if (is_new_anchor_) {
+        write_to_->execute("BEGIN IMMEDIATE");
+        tables_->clamp_times();
+        write_to_->execute("COMMIT");
       }
-      write_to_->execute("PRAGMA synchronous = " + synchronous_name(options_.synchronous));
-      write_to_->execute("PRAGMA cache_size = -16000");
-      sqlite::migrate(*write_to_);
-      tables_ = std::make_unique<Tables>(*write_to_, clock_);
-      read_from_ = std::make_unique<Database>(file_, false, options_.vfs);
-      read_from_->execute("PRAGMA query_only = 1");
+      guard_.watch();
+      for (std::unique_ptr<Database>* each : {&read_from_, &scan_}) {
+        *each = std::make_unique<Database>(file_, false, options_.vfs);
+        (*each)->execute("PRAGMA query_only = 1");
+      }
     } catch (const Failure& failure) {
       return failure.to_error(file_);
     }
-    reader_ =
-        std::make_unique<Worker>("cohort-read", options_.max_queued, 1, [this](Calls& calls) { return look(calls); });
-    writer_ = std::make_unique<Worker>("cohort-write", options_.max_queued, options_.max_batch,
+    reader_ = std::make_unique<Worker>("cohort-read", options_.max_queued, 1, false,
+                                       [this](Calls& calls) { return look(calls); });
+    scanner_ = std::make_unique<Worker>("cohort-scan", options_.max_queued, 1, true,
+                                        [this](Calls& calls) { return look(calls); });
+    writer_ = std::make_unique<Worker>("cohort-write", options_.max_queued, options_.max_batch, false,
                                        [this](Calls& calls) { return change(calls); });
+    check_rows_from(0);
     return {};
   }
 
   ~Impl() {
-    // Whoever is told something by one of them may call the other.
+    // A completion of one of them may call another.
     if (writer_) writer_->stop();
     if (reader_) reader_->stop();
+    if (scanner_) scanner_->stop();
+    if (!writer_ || guard_.check()) return;  // The files are another's, or damaged: they stay as they are.
+    try {
+      tables_->set_number(kInUse, 0);
+      write_to_->tidy_up_on_close();
+    } catch (const Failure&) {
+      // Then the next start takes this for an unclean end, and checks the file.
+    }
   }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
@@ -104,20 +116,97 @@ class SqliteStore::Impl {
   void write(Work work, Completion<T> done) {
     writer_->add<T>([this, work = std::move(work)]() mutable { return Result<T>(work(*tables_)); }, std::move(done));
   }
+  /// For calls that look up a few rows. They never wait behind a scan.
   template <class T, class Work>
   void read(Work work, Completion<T> done) {
     reader_->add<T>([this, work = std::move(work)]() mutable { return Result<T>(work(*read_from_)); }, std::move(done));
   }
+  /// For calls that go over many rows.
+  template <class T, class Work>
+  void scan(Work work, Completion<T> done) {
+    scanner_->add<T>([this, work = std::move(work)]() mutable { return Result<T>(work(*scan_)); }, std::move(done));
+  }
+  /// The writer looks at these rows again, and ends their tasks as poison. Then `done` is called.
+  void poison(const DamagedRows& rows, Function<void()> done) {
+    if (rows.empty()) return done();
+    write<void>(
+        [rows](Tables& tables) {
+          for (const std::uint64_t each : rows) tables.poison_if_damaged(each);
+          return Result<void>();
+        },
+        [done = std::move(done)](const Result<void>&) mutable { done(); });
+  }
 
-  [[nodiscard]] WallTime now() const { return clock_.now(); }
+  [[nodiscard]] StoreTime now() const { return clock_.now(); }
   [[nodiscard]] Database connect() const { return Database(file_, false, options_.vfs); }
+  [[nodiscard]] sqlite::DamageLog& damage() { return damage_; }
+  [[nodiscard]] sqlite::StoreGuard& guard() { return guard_; }
+  [[nodiscard]] int lock_descriptor() const { return lock_.descriptor(); }
 
  private:
+  // The marker stands in the main file, not only in the log, while a process has the store open. So a lost log is
+  // noticed.
+  Result<void> open_file() {
+    const std::string log = file_ + "-wal";
+    const bool has_log = std::filesystem::exists(log);
+    if (has_log && !std::filesystem::exists(file_)) {
+      return Error{ErrorCode::kInvalid, "'" + file_ + "' is missing, but its log '" + log +
+                                            "' is there; put the file back, or remove the log to begin anew"};
+    }
+    write_to_ = std::make_unique<Database>(file_, false, options_.vfs);
+    if (auto good = sqlite::check_owner(*write_to_, file_); !good) return good;
+    const bool was_in_use = write_to_->value("SELECT count(*) FROM sqlite_schema WHERE name = 'numbers'") != 0 &&
+                            write_to_->value("SELECT count(*) FROM numbers WHERE name = 'in_use' AND value = 1") != 0;
+    if (was_in_use && !has_log && !options_.accept_lost_log) {
+      write_to_->tidy_up_on_close();  // Only opening has made a log: it must not be taken for the lost one next time.
+      return Error{ErrorCode::kInvalid,
+                   "the store in '" + file_ + "' was in use when its process ended, and its log '" + log +
+                       "' is missing: what was accepted last may be lost. Put the log back, or restore a backup, or "
+                       "accept the loss with `cohort serve --accept-lost-log`"};
+    }
+    if (Statement mode = write_to_->statement("PRAGMA journal_mode = WAL"); !mode.step() || mode.text(0) != "wal") {
+      return Error{ErrorCode::kUnavailable,
+                   "the store in '" + file_ + "' cannot use a write-ahead log; is it on a network file system?"};
+    }
+    write_to_->execute("PRAGMA synchronous = " + synchronous_name(options_.synchronous));
+    write_to_->execute("PRAGMA cache_size = -16000");
+    // A checkpoint stops the writer: four times as rarely as by default, for a log of at most some 16 MiB.
+    write_to_->execute("PRAGMA wal_autocheckpoint = 4000");
+    if (was_in_use) {
+      COHORT_LOG(kInfo, "store", "the last process that used the store did not end in order; its file is checked",
+                 {"file", file_});
+      if (const auto damage = write_to_->quick_check(kLongestCheck)) {
+        return Error{ErrorCode::kInternal,
+                     "the store in '" + file_ + "' is damaged (" + *damage + "); " + sqlite::how_to_restore(file_)};
+      }
+    }
+    sqlite::migrate(*write_to_);
+    is_new_anchor_ = clock_.open(*write_to_);
+    if (was_in_use) return {};
+    write_to_->execute("INSERT OR REPLACE INTO numbers VALUES ('in_use', 1)");
+    write_to_->execute("PRAGMA wal_checkpoint(TRUNCATE)");
+    return {};
+  }
+
+  // Goes over all open tasks once, in small pieces, so that a damaged row is found in a paused group as well.
+  void check_rows_from(std::uint64_t after) {
+    auto damaged = std::make_shared<DamagedRows>();
+    scan<std::uint64_t>([after, damaged](Database& database) { return sqlite::check_rows(database, after, *damaged); },
+                        [this, damaged](Result<std::uint64_t> next) {
+                          if (!next) return;
+                          poison(*damaged, [this, next = *next] {
+                            if (next != 0) check_rows_from(next);
+                          });
+                        });
+  }
+
   // All calls in one transaction; they count when it is on the disk. If one of them cannot be done at all, each has one
   // of its own, so that it fails alone.
   std::optional<Error> change(Calls& calls) {
+    if (const std::optional<Error> fault = guard_.check()) return fault;
     const std::optional<Error> failure = change_together(calls);
-    if (!failure || failure->code == ErrorCode::kUnavailable || calls.size() == 1) return failure;
+    guard_.note_write(failure);
+    if (!failure || failure->code == ErrorCode::kUnavailable || calls.size() == 1 || guard_.fault()) return failure;
     for (std::unique_ptr<sqlite::Call>& call : calls) {
       Calls one;
       one.push_back(std::move(call));
@@ -132,15 +221,26 @@ class SqliteStore::Impl {
     try {
       write_to_->execute("BEGIN IMMEDIATE");
       for (const std::unique_ptr<sqlite::Call>& call : calls) call->run();
+      tables_->flush();
       if (COHORT_FAILPOINT("store.commit")) throw Failure(SQLITE_FULL, "a test says so");
       write_to_->execute("COMMIT");
     } catch (const Failure& failure) {
-      return roll_back(failure.to_error(file_));
-    } catch (const std::exception& other) {  // A row that cannot be understood.
+      return roll_back(note(failure));
+    } catch (const sqlite::Fenced& fenced) {
+      return roll_back({ErrorCode::kStale, fenced.what()});
+    } catch (const std::exception& other) {
       return roll_back({ErrorCode::kInternal, "the store in '" + file_ + "': " + other.what()});
     }
     static_cast<void>(COHORT_FAILPOINT("store.committed"));
+    tables_->log_committed();
     return std::nullopt;
+  }
+
+  // A damaged file is a fault: whatever is written to it may make it worse.
+  Error note(const Failure& failure) {
+    Error error = failure.to_error(file_);
+    if (failure.is_damage()) guard_.set_fault(error);
+    return error;
   }
 
   Error roll_back(Error error) {
@@ -154,11 +254,12 @@ class SqliteStore::Impl {
     return error;
   }
 
-  std::optional<Error> look(Calls& calls) const {
+  std::optional<Error> look(Calls& calls) {
+    static_cast<void>(guard_.check());
     try {
       for (const std::unique_ptr<sqlite::Call>& call : calls) call->run();
     } catch (const Failure& failure) {
-      return failure.to_error(file_);
+      return note(failure);
     } catch (const std::exception& other) {
       return Error{ErrorCode::kInternal, "the store in '" + file_ + "': " + other.what()};
     }
@@ -166,13 +267,18 @@ class SqliteStore::Impl {
   }
 
   const SqliteOptions options_;
-  WallClock& clock_;
+  sqlite::StoreClock clock_;
   FolderLock lock_;
   const std::string file_;
+  sqlite::StoreGuard guard_;
+  bool is_new_anchor_ = false;
+  sqlite::DamageLog damage_;
   std::unique_ptr<Database> write_to_;
   std::unique_ptr<Tables> tables_;
   std::unique_ptr<Database> read_from_;
+  std::unique_ptr<Database> scan_;
   std::unique_ptr<Worker> reader_;  // Ends before what it uses does.
+  std::unique_ptr<Worker> scanner_;
   std::unique_ptr<Worker> writer_;
 };
 
@@ -180,7 +286,7 @@ SqliteStore::SqliteStore(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 SqliteStore::~SqliteStore() = default;
 
 Result<std::unique_ptr<SqliteStore>> SqliteStore::open(SqliteOptions options) {
-  auto lock = FolderLock::take(options.folder, options.who);
+  auto lock = FolderLock::take(options.folder, options.who, options.lock_patience);
   if (!lock) return lock.error();
   auto impl = std::make_unique<Impl>(std::move(options), *std::move(lock));
   if (auto good = impl->open(); !good) return good.error();
@@ -188,11 +294,14 @@ Result<std::unique_ptr<SqliteStore>> SqliteStore::open(SqliteOptions options) {
 }
 
 void SqliteStore::submit(std::vector<NewTask> tasks, Completion<std::vector<Result<Submitted>>> done) {
+  std::vector<sqlite::PreparedTask> prepared;
+  prepared.reserve(tasks.size());
+  for (NewTask& task : tasks) prepared.emplace_back(std::move(task));
   impl_->write<std::vector<Result<Submitted>>>(
-      [tasks = std::move(tasks)](Tables& tables) mutable {
+      [prepared = std::move(prepared)](Tables& tables) {
         std::vector<Result<Submitted>> answers;
-        answers.reserve(tasks.size());
-        for (const NewTask& task : tasks) answers.push_back(tables.submit(task));
+        answers.reserve(prepared.size());
+        for (const sqlite::PreparedTask& each : prepared) answers.push_back(tables.submit(each));
         return answers;
       },
       std::move(done));
@@ -245,18 +354,13 @@ void SqliteStore::write(Claim claim, std::uint64_t number, RunnerWrite write, Co
 }
 
 void SqliteStore::groups_with_work(Completion<std::vector<GroupWork>> done) {
-  impl_->read<std::vector<GroupWork>>(
-      [this](Database& database) {
-        std::vector<GroupWork> work;
-        Use ready = database.prepare(kReadyGroups);
-        while (ready->step()) work.push_back({ready->text(0), std::nullopt});
-        Use due = database.prepare(kDueGroups);
-        while (due->step()) {
-          work.push_back({due->text(0), chain_rules::time_until(due->time(1), impl_->now())});
-        }
-        return work;
-      },
-      std::move(done));
+  impl_->scan<std::vector<GroupWork>>(
+      [this](Database& database) { return sqlite::groups_with_work(database, impl_->now()); }, std::move(done));
+}
+
+void SqliteStore::ready(std::string task_id, Completion<ChainTask> done) {
+  impl_->write<ChainTask>([task_id = std::move(task_id)](Tables& tables) { return tables.ready(task_id); },
+                          std::move(done));
 }
 
 void SqliteStore::cancel(std::string task_id, std::string reason, Completion<Written> done) {
@@ -305,58 +409,77 @@ void SqliteStore::remove_ended(Duration older_than, std::uint32_t limit, Complet
 
 // --- to look at
 
+// A row that cannot be read is made poison first, and then shown as that.
 void SqliteStore::get(std::string task_id, Completion<ChainTask> done) {
+  auto damaged = std::make_shared<DamagedRows>();
   impl_->read<ChainTask>(
-      [task_id = std::move(task_id)](Database& database) -> Result<ChainTask> {
-        std::optional<ChainTask> task = sqlite::read_task(database, task_id);
-        if (task) return *std::move(task);
+      [this, task_id, damaged](Database& database) -> Result<ChainTask> {
+        auto task = sqlite::find_task(database, task_id, impl_->now(), *damaged);
+        if (!task) return task.error();
+        if (*task) return **std::move(task);
+        return Error{ErrorCode::kNotFound, "there is no task '" + task_id + "'"};
+      },
+      [this, damaged, done = std::move(done)](Result<ChainTask> task) mutable {
+        if (damaged->empty()) return done(std::move(task));
+        const std::uint64_t sequence = damaged->front();
+        impl_->poison(*damaged, [this, sequence, done = std::move(done)]() mutable {
+          impl_->read<ChainTask>(
+              [this, sequence](Database& database) -> Result<ChainTask> {
+                DamagedRows again;
+                auto found = sqlite::find_task(database, "@" + std::to_string(sequence), impl_->now(), again);
+                if (found && *found) return **std::move(found);
+                return Error{ErrorCode::kInternal, "the row of task @" + std::to_string(sequence) + " cannot be read"};
+              },
+              std::move(done));
+        });
+      });
+}
+
+void SqliteStore::attempts(std::string task_id, Completion<std::vector<AttemptRecord>> done) {
+  impl_->read<std::vector<AttemptRecord>>(
+      [this, task_id = std::move(task_id)](Database& database) -> Result<std::vector<AttemptRecord>> {
+        DamagedRows damaged;
+        auto task = sqlite::find_task(database, task_id, impl_->now(), damaged);
+        if (!task) return task.error();
+        if (*task) return sqlite::find_attempts(database, (*task)->sequence, impl_->damage());
         return Error{ErrorCode::kNotFound, "there is no task '" + task_id + "'"};
       },
       std::move(done));
 }
 
-void SqliteStore::list(TaskFilter filter, Completion<std::vector<ChainTask>> done) {
-  impl_->read<std::vector<ChainTask>>(
-      [filter = std::move(filter)](Database& database) {
-        static const std::string sql =
-            std::string("SELECT ") + sqlite::kTaskColumns +
-            " FROM tasks t CROSS JOIN bodies b ON b.seq = t.seq WHERE (?1 = '' OR t.grp = ?1) AND (?2 < 0 OR t.state = "
-            "?2) "
-            "AND "
-            "(?3 = '' OR EXISTS (SELECT 1 FROM json_each(t.tags) WHERE value = ?3)) AND t.seq < ?4 ORDER BY t.seq DESC "
-            "LIMIT ?5";
-        Use rows = database.prepare(sql.c_str());
-        rows->bind(filter.group).bind(filter.state ? static_cast<int>(*filter.state) : -1).bind(filter.tag);
-        rows->bind(filter.before != 0 ? filter.before : std::uint64_t{1} << 62U).bind(filter.limit);
-        std::vector<ChainTask> found;
-        while (rows->step()) {
-          found.push_back(sqlite::read_task(*rows));
-          found.back().request.payload.clear();
-          found.back().context.clear();
-        }
-        return found;
+void SqliteStore::list(TaskFilter filter, Completion<TaskPage> done) {
+  auto damaged = std::make_shared<DamagedRows>();
+  impl_->scan<TaskPage>(
+      [this, filter = std::move(filter), damaged](Database& database) {
+        return sqlite::list_tasks(database, filter, impl_->now(), *damaged);
       },
-      std::move(done));
+      [this, damaged, done = std::move(done)](Result<TaskPage> page) mutable {
+        impl_->poison(*damaged, [] {});
+        done(std::move(page));
+      });
 }
 
 void SqliteStore::dead_letters(std::string after_task, std::uint32_t limit, Completion<std::vector<DeadLetter>> done) {
-  impl_->read<std::vector<DeadLetter>>(
-      [after_task = std::move(after_task), limit](Database& database) {
-        Use rows = database.prepare("SELECT * FROM dead_letters WHERE task_id > ? ORDER BY task_id LIMIT ?");
-        rows->bind(after_task).bind(limit);
-        std::vector<DeadLetter> found;
-        while (rows->step()) found.push_back(sqlite::read_letter(*rows));
-        return found;
+  impl_->scan<std::vector<DeadLetter>>(
+      [this, after_task = std::move(after_task), limit](Database& database) {
+        static const std::string sql =
+            std::string("SELECT ") + sqlite::kLetterColumns + " FROM dead_letters WHERE task_id > ? ORDER BY task_id";
+        StatementLease rows = database.prepare(sql.c_str());
+        rows->bind(after_task);
+        return sqlite::read_rows<DeadLetter>(*rows, limit, "dead_letters", sqlite::read_letter, impl_->damage());
       },
       std::move(done));
 }
 
 void SqliteStore::dead_letter(std::string task_id, Completion<DeadLetter> done) {
   impl_->read<DeadLetter>(
-      [task_id = std::move(task_id)](Database& database) -> Result<DeadLetter> {
-        Use row = database.prepare("SELECT * FROM dead_letters WHERE task_id = ?");
+      [this, task_id = std::move(task_id)](Database& database) -> Result<DeadLetter> {
+        static const std::string sql =
+            std::string("SELECT ") + sqlite::kLetterColumns + " FROM dead_letters WHERE task_id = ?";
+        StatementLease row = database.prepare(sql.c_str());
         row->bind(task_id);
-        if (row->step()) return sqlite::read_letter(*row);
+        auto found = sqlite::read_rows<DeadLetter>(*row, 1, "dead_letters", sqlite::read_letter, impl_->damage());
+        if (!found.empty()) return std::move(found.front());
         return Error{ErrorCode::kNotFound, "task '" + task_id + "' has no dead letter"};
       },
       std::move(done));
@@ -364,94 +487,63 @@ void SqliteStore::dead_letter(std::string task_id, Completion<DeadLetter> done) 
 
 void SqliteStore::events(std::uint64_t after, std::uint32_t limit, Completion<std::vector<ChainEvent>> done) {
   impl_->read<std::vector<ChainEvent>>(
-      [after, limit](Database& database) {
-        Use rows = database.prepare("SELECT * FROM events WHERE seq > ? ORDER BY seq LIMIT ?");
-        rows->bind(after).bind(limit);
-        std::vector<ChainEvent> found;
-        while (rows->step()) {
-          found.push_back({.sequence = static_cast<std::uint64_t>(rows->integer(0)),
-                           .at = rows->time(1),
-                           .kind = rows->text(2),
-                           .task_id = rows->text(3),
-                           .group = rows->text(4),
-                           .step = static_cast<std::uint32_t>(rows->integer(5)),
-                           .detail = rows->text(6)});
-        }
-        return found;
+      [this, after, limit](Database& database) {
+        static const std::string sql =
+            std::string("SELECT ") + sqlite::kEventColumns + " FROM events WHERE seq > ? ORDER BY seq";
+        StatementLease rows = database.prepare(sql.c_str());
+        rows->bind(after);
+        return sqlite::read_rows<ChainEvent>(*rows, limit, "events", sqlite::read_event, impl_->damage());
       },
       std::move(done));
 }
 
 void SqliteStore::commands(std::uint64_t after, std::uint32_t limit, Completion<std::vector<Command>> done) {
   impl_->read<std::vector<Command>>(
-      [after, limit](Database& database) {
-        Use rows = database.prepare("SELECT * FROM commands WHERE seq > ? ORDER BY seq LIMIT ?");
-        rows->bind(after).bind(limit);
-        std::vector<Command> found;
-        while (rows->step()) {
-          found.push_back({.sequence = static_cast<std::uint64_t>(rows->integer(0)),
-                           .at = rows->time(1),
-                           .kind = rows->text(2),
-                           .target = rows->text(3),
-                           .arguments = rows->text(4),
-                           .actor = rows->text(5)});
-        }
-        return found;
+      [this, after, limit](Database& database) {
+        static const std::string sql =
+            std::string("SELECT ") + sqlite::kCommandColumns + " FROM commands WHERE seq > ? ORDER BY seq";
+        StatementLease rows = database.prepare(sql.c_str());
+        rows->bind(after);
+        return sqlite::read_rows<Command>(*rows, limit, "commands", sqlite::read_command, impl_->damage());
       },
       std::move(done));
 }
 
 void SqliteStore::paused_groups(Completion<std::vector<std::string>> done) {
-  impl_->read<std::vector<std::string>>(
-      [](Database& database) {
-        Use rows = database.prepare("SELECT grp FROM groups WHERE paused_since IS NOT NULL ORDER BY grp");
-        std::vector<std::string> found;
-        while (rows->step()) found.push_back(rows->text(0));
-        return found;
-      },
+  impl_->read<std::vector<std::string>>([](Database& database) { return sqlite::paused_groups(database); },
+                                        std::move(done));
+}
+
+void SqliteStore::group_counts(std::string after, std::uint32_t limit, Completion<std::vector<GroupCounts>> done) {
+  impl_->read<std::vector<GroupCounts>>(
+      [after = std::move(after), limit](Database& database) { return sqlite::group_counts(database, after, limit); },
       std::move(done));
 }
 
-void SqliteStore::group_counts(Completion<std::vector<GroupCounts>> done) {
-  impl_->read<std::vector<GroupCounts>>(
-      [](Database& database) {
-        // Each of them goes over a partial index, so ended tasks cost nothing.
-        Use rows = database.prepare(
-            "SELECT grp, sum(pending), sum(ready), sum(processing), sum(paused) FROM ("
-            "SELECT grp, 0 pending, count(*) ready, 0 processing, 0 paused FROM tasks WHERE state = 1 AND due_at IS "
-            "NULL GROUP BY grp UNION ALL "
-            "SELECT grp, 0, count(*), 0, 0 FROM tasks WHERE state = 1 AND due_at IS NOT NULL GROUP BY grp UNION ALL "
-            "SELECT grp, 0, 0, count(*), 0 FROM tasks WHERE owner IS NOT NULL AND state IN (1, 2) AND state = 2 GROUP "
-            "BY grp UNION ALL "
-            "SELECT grp, count(*), 0, 0, 0 FROM tasks WHERE state = 0 GROUP BY grp UNION ALL "
-            "SELECT grp, 0, 0, 0, 1 FROM groups WHERE paused_since IS NOT NULL) GROUP BY grp ORDER BY grp");
-        const auto count = [&](int column) { return static_cast<std::uint64_t>(rows->integer(column)); };
-        std::vector<GroupCounts> found;
-        while (rows->step()) found.push_back({rows->text(0), count(1), count(2), count(3), count(4) != 0});
-        return found;
-      },
-      std::move(done));
+void SqliteStore::group_count(std::string group, Completion<GroupCounts> done) {
+  impl_->read<GroupCounts>(
+      [group = std::move(group)](Database& database) { return sqlite::group_count(database, group); }, std::move(done));
 }
 
 void SqliteStore::stats(Completion<StoreStats> done) {
   impl_->read<StoreStats>(
-      [](Database& database) {
-        StoreStats stats;
-        Use rows = database.prepare("SELECT state, count(*) FROM tasks GROUP BY state");
-        while (rows->step()) stats.tasks[rows->integer(0)] = static_cast<std::uint64_t>(rows->integer(1));
-        stats.dead_letters = static_cast<std::uint64_t>(database.value("SELECT count(*) FROM dead_letters"));
-        stats.events = static_cast<std::uint64_t>(database.value("SELECT count(*) FROM events"));
-        stats.last_event = static_cast<std::uint64_t>(
-            database.value("SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'events'), 0)"));
+      [this](Database& database) {
+        StoreStats stats = sqlite::store_stats(database);
+        stats.damaged = impl_->damage().count();
         return stats;
       },
       std::move(done));
 }
 
+std::optional<Error> SqliteStore::fault() const { return impl_->guard().fault(); }
+std::optional<Error> SqliteStore::trouble() const { return impl_->guard().trouble(); }
+int SqliteStore::folder_descriptor() const { return impl_->lock_descriptor(); }
+
 void SqliteStore::cursor(std::string name, Completion<std::uint64_t> done) {
   impl_->read<std::uint64_t>(
       [name = "cursor:" + name](Database& database) {
-        Use row = database.prepare("SELECT value FROM numbers WHERE name = ?");
+        StatementLease row =
+            database.prepare("SELECT value FROM numbers WHERE name = ? AND typeof(value) = 'integer' AND value >= 0");
         row->bind(name);
         return row->step() ? static_cast<std::uint64_t>(row->integer(0)) : 0;
       },
@@ -459,7 +551,7 @@ void SqliteStore::cursor(std::string name, Completion<std::uint64_t> done) {
 }
 
 void SqliteStore::backup(std::filesystem::path to, Completion<void> done) {
-  impl_->read<void>(
+  impl_->scan<void>(
       [this, to = std::move(to)](Database&) -> Result<void> {
         Database from = impl_->connect();
         return copy_to_new_file(from, to);
@@ -481,9 +573,9 @@ Result<void> SqliteStore::backup_folder(const std::filesystem::path& folder, con
 }
 
 void SqliteStore::check_integrity(Completion<void> done) {
-  impl_->read<void>(
+  impl_->scan<void>(
       [](Database& database) -> Result<void> {
-        Use row = database.prepare("PRAGMA integrity_check(1)");
+        StatementLease row = database.prepare("PRAGMA integrity_check(1)");
         const std::string verdict = row->step() ? row->text(0) : "no answer";
         if (verdict == "ok") return {};
         return Error{ErrorCode::kInternal, "the store's file is damaged: " + verdict + "; restore a backup"};

@@ -156,8 +156,12 @@ TEST_F(SqliteStoreTest, ADamagedFileIsSaidToBeOne) {
   }
   bytes.close();
   auto store = open();
-  ASSERT_TRUE(store) << "what is whole can still be read";
-  const auto verdict = wait<void>([&](auto done) { (*store)->check_integrity(std::move(done)); });
+  Result<void> verdict;
+  if (store) {  // What is whole can still be read.
+    verdict = wait<void>([&](auto done) { (*store)->check_integrity(std::move(done)); });
+  } else {
+    verdict = store.error();
+  }
   ASSERT_FALSE(verdict);
   EXPECT_NE(verdict.error().message.find("damaged"), std::string::npos) << verdict.error().message;
 }
@@ -241,6 +245,33 @@ TEST_F(SqliteStoreTest, EveryCallIsAnsweredWhenItCloses) {
     for (int i = 0; i < 200; ++i) store->set_cursor("c", 1, [&](const Result<void>&) { ++answered; });
   }
   EXPECT_EQ(answered, 200);
+}
+
+TEST_F(SqliteStoreTest, AListLooksAtABoundedNumberOfRows) {
+  auto store =
+      std::move(*SqliteStore::open({.folder = folder_.path(), .synchronous = SqliteOptions::Synchronous::kOff}));
+  std::vector<NewTask> tasks;
+  for (int i = 0; i < 12'000; ++i) {
+    tasks.push_back({.id = "t" + std::to_string(i), .group = i == 0 ? "rare" : "g", .callbacks = {{.plugin = "p"}}});
+  }
+  tasks.front().tags = {"needle"};
+  ASSERT_TRUE(wait<std::vector<Result<Submitted>>>([&](auto done) { store->submit(tasks, std::move(done)); }));
+  const auto list = [&](TaskFilter filter) {
+    return *wait<TaskPage>([&](auto done) { store->list(std::move(filter), std::move(done)); });
+  };
+  int pages = 0;
+  std::vector<ChainTask> found;
+  for (std::uint64_t before = 0; pages == 0 || before != 0; ++pages) {
+    const TaskPage page = list({.tag = "needle", .before = before});
+    found.insert(found.end(), page.tasks.begin(), page.tasks.end());
+    before = page.next;
+  }
+  EXPECT_EQ(pages, 3) << "a page may be empty and lead on";
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].id(), "t0");
+  const TaskPage rare = list({.group = "rare"});
+  EXPECT_EQ(rare.tasks.size(), 1U) << "a group has an index";
+  EXPECT_EQ(rare.next, 0U);
 }
 
 }  // namespace

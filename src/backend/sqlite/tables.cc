@@ -2,279 +2,223 @@
 
 #include <algorithm>
 
+#include "backend/sqlite/schema.h"
 #include "backend/sqlite/task_text.h"
+#include "cohort/base/log.h"
 
 namespace cohort::sqlite {
 
-// seq, id, grp, state, priority | plugin, due_at, kept_until, owner, epoch, writes, claim_id | step, attempt, …
-const char* const kTaskColumns =
-    "t.seq, t.id, t.grp, t.state, t.priority, t.due_at, t.kept_until, t.owner, t.epoch, t.writes, t.claim_id, "
-    "t.step, t.attempt, t.failures, t.attempt_open, t.alone, t.crashes, t.died_alone_with, t.suspect, t.ran, "
-    "t.created_at, t.deadline_at, "
-    "t.started_at, t.ended_at, t.held_before, t.cancel_requested, t.message_id, t.progress, t.progress_note, t.error, "
-    "t.tags, t.idempotency_key, b.request, b.payload, b.context, b.log";
-
 namespace {
 
-constexpr std::uint32_t kExpiredAtOnce = 100;
+constexpr std::size_t kRecentBytes = 2'000;  // Of a task that is remembered.
 
-Error no_such_task(const std::string& id) { return {ErrorCode::kNotFound, "there is no task '" + id + "'"}; }
-
-std::optional<std::string> text_or_null(const std::string& text) {
-  return text.empty() ? std::nullopt : std::optional(text);
+std::string select_where(const char* condition) {
+  return std::string("SELECT ") + kTaskColumns + kTaskTables + condition;
 }
-
-// A kept row always has a time: it is claimed through the index of those that have one.
-std::optional<WallTime> due_column(const ChainTask& task) {
-  return task.kept_until ? std::optional(task.due_at.value_or(WallTime())) : task.due_at;
-}
-
-std::string plugin_column(const ChainTask& task) { return task.callback() != nullptr ? task.callback()->plugin : ""; }
 
 }  // namespace
 
-ChainTask read_task(const Statement& row) {
-  ChainTask task;
-  int at = 0;
-  const auto integer = [&] { return row.integer(at++); };
-  const auto text = [&] { return row.text(at++); };
-  const auto count = [&] { return static_cast<std::uint32_t>(row.integer(at++)); };
-  task.sequence = static_cast<std::uint64_t>(integer());
-  task.request.id = text();
-  task.request.group = text();
-  task.state = static_cast<ChainState>(integer());
-  task.request.priority = static_cast<Priority>(integer());
-  task.due_at = row.time_if_any(at++);
-  task.kept_until = row.time_if_any(at++);
-  task.owner = text();
-  task.epoch = static_cast<std::uint64_t>(integer());
-  task.writes = static_cast<std::uint64_t>(integer());
-  task.claim_id = text();
-  task.step = count();
-  task.attempt = count();
-  task.failures = count();
-  task.attempt_open = integer() != 0;
-  task.alone = integer() != 0;
-  task.crashes = read_lines(text());
-  task.died_alone_with = text();
-  task.suspect = integer() != 0;
-  task.ran = Duration(integer());
-  task.created_at = row.time(at++);
-  task.deadline_at = row.time(at++);
-  task.started_at = row.time_if_any(at++);
-  task.ended_at = row.time_if_any(at++);
-  task.held_before = Duration(integer());
-  task.cancel_requested = integer() != 0;
-  task.message_id = text();
-  task.progress = row.real(at++);
-  task.progress_note = text();
-  task.error = text();
-  task.request.tags = read_lines(text());
-  task.request.idempotency_key = text();
-  read_request(text(), task.request);
-  task.request.payload = text();
-  task.context = text();
-  task.log = read_lines(text());
-  return task;
-}
-
-std::optional<ChainTask> read_task(Database& database, const std::string& id) {
-  static const std::string sql =
-      std::string("SELECT ") + kTaskColumns + " FROM tasks t CROSS JOIN bodies b ON b.seq = t.seq WHERE t.id = ?";
-  Use row = database.prepare(sql.c_str());
-  row->bind(id);
-  return row->step() ? std::optional(read_task(*row)) : std::nullopt;
-}
-
-DeadLetter read_letter(const Statement& row) {
-  return {.task_id = row.text(0),
-          .group = row.text(1),
-          .message_id = row.text(2),
-          .state = static_cast<ChainState>(row.integer(3)),
-          .reason = row.text(4),
-          .callback = row.text(5),
-          .step = static_cast<std::uint32_t>(row.integer(6)),
-          .attempts = static_cast<std::uint32_t>(row.integer(7)),
-          .failed_at = row.time(8),
-          .node = row.text(9),
-          .progress = row.real(10),
-          .log = read_lines(row.text(11)),
-          .original = row.text(12)};
-}
-
-Tables::Tables(Database& database, WallClock& clock) : database_(database), clock_(clock) {
+Tables::Tables(Database& database, StoreClock& clock, DamageLog& damage)
+    : database_(database), clock_(clock), damage_(damage), rows_(database, damage) {
   begin_anew();
   has_failed_ = false;
 }
 
 void Tables::forget() {
   has_failed_ = true;
+  rows_.forget();
   claimed_.clear();
   claims_.clear();
+  recent_.clear();
   pauses_.clear();
+  boots_.clear();
+  has_due_.clear();
   held_.reset();
 }
 
 void Tables::begin_anew() {
   forget();
-  last_seq_ = database_.value("SELECT coalesce(max(seq), 0) FROM tasks");
+  last_seq_ = database_.value("SELECT coalesce(max(seq), 0) FROM tasks WHERE seq BETWEEN 0 AND 1 << 62");
+}
+
+void Tables::clamp_times() {
+  const StoreTime time = now();
+  StatementLease due = database_.prepare(
+      "UPDATE tasks SET due_at = ?1 + due_after / 1000 WHERE state = 1 AND due_at IS NOT NULL AND typeof(due_after) = "
+      "'integer' AND typeof(due_at) = 'integer' AND due_at > ?1 + due_after / 1000 AND due_after BETWEEN 0 AND 1 << "
+      "62");
+  due->bind(time.steady).run();
+  StatementLease deadline = database_.prepare(
+      "UPDATE tasks SET deadline_at = ?1 + deadline_after / 1000 WHERE state IN (0, 1, 2) AND typeof(deadline_after) = "
+      "'integer' AND (due_at IS NULL OR due_after IS NOT NULL) AND typeof(deadline_at) = 'integer' AND deadline_at > "
+      "?1 + "
+      "deadline_after / 1000 AND "
+      "deadline_after BETWEEN 0 AND 1 << 62");
+  deadline->bind(time.steady).run();
+  StatementLease pause = database_.prepare(
+      "UPDATE groups SET paused_since = ?1 WHERE typeof(paused_since) = 'integer' AND paused_since > ?1");
+  pause->bind(time.steady).run();
 }
 
 // --- rows
 
-void Tables::insert(const ChainTask& task) {
-  Use row = database_.prepare(
-      "INSERT INTO tasks (seq, id, grp, state, priority, plugin, due_at, kept_until, owner, epoch, writes, claim_id, "
-      "step, attempt, failures, attempt_open, alone, crashes, died_alone_with, suspect, ran, created_at, deadline_at, "
-      "started_at, "
-      "ended_at, held_before, cancel_requested, message_id, progress, progress_note, error, tags, idempotency_key, "
-      "request_hash) VALUES (?, ?, ?, ?, ?, ?, ?, NULL, NULL, 0, 0, '', 0, 0, 0, 0, 0, '[]', '', 0, 0, ?, ?, NULL, ?, "
-      "?, "
-      "0, ?, 0, '', '', ?, ?, ?)");
-  const std::string plugin = plugin_column(task);
-  const std::string tags = lines_text(task.request.tags);
-  const std::string hash = request_hash(task.request);
-  const std::optional<std::string> key = text_or_null(task.request.idempotency_key);
-  row->bind(task.sequence).bind(task.id()).bind(task.request.group).bind(static_cast<int>(task.state));
-  row->bind(static_cast<int>(task.request.priority)).bind(plugin).bind(due_column(task));
-  row->bind(task.created_at).bind(task.deadline_at).bind(task.ended_at).bind(task.held_before).bind(task.message_id);
-  row->bind(tags).bind(key).bind(hash);
-  row->run();
-  Use body = database_.prepare("INSERT INTO bodies (seq, request, payload, context, log) VALUES (?, ?, ?, ?, '[]')");
-  const std::string request = request_text(task.request);
-  body->bind(task.sequence).bind(request).bind(task.request.payload).bind(task.context);
-  body->run();
+std::optional<ChainTask> Tables::read(Statement& row) {
+  TaskRow read = read_task_row(row);
+  if (read.is_newer) return std::nullopt;
+  if (read.damage.empty()) return std::move(read.task);
+  rows_.poison_damaged(read.sequence, read.damage, now().wall);
+  return std::nullopt;
 }
 
-void Tables::save(const ChainTask& task, bool body) {
-  Use row = database_.prepare(
-      "UPDATE tasks SET state = ?, plugin = ?, due_at = ?, kept_until = ?, owner = ?, epoch = ?, writes = ?, "
-      "claim_id = ?, step = ?, attempt = ?, failures = ?, attempt_open = ?, alone = ?, crashes = ?, died_alone_with = "
-      "?, suspect = ?, "
-      "ran = ?, deadline_at = ?, started_at = ?, ended_at = ?, held_before = ?, cancel_requested = ?, message_id = ?, "
-      "progress = ?, progress_note = ?, error = ? WHERE seq = ?");
-  const std::string plugin = plugin_column(task);
-  const std::string crashes = lines_text(task.crashes);
-  const std::optional<std::string> owner = text_or_null(task.owner);
-  row->bind(static_cast<int>(task.state)).bind(plugin).bind(due_column(task)).bind(task.kept_until).bind(owner);
-  row->bind(task.epoch).bind(task.writes).bind(task.claim_id).bind(task.step).bind(task.attempt).bind(task.failures);
-  row->bind(task.attempt_open)
-      .bind(task.alone)
-      .bind(crashes)
-      .bind(task.died_alone_with)
-      .bind(task.suspect)
-      .bind(task.ran)
-      .bind(task.deadline_at);
-  row->bind(task.started_at).bind(task.ended_at).bind(task.held_before).bind(task.cancel_requested);
-  row->bind(task.message_id).bind(task.progress).bind(task.progress_note).bind(task.error).bind(task.sequence);
-  row->run();
-  if (!body) return;
-  Use rest = database_.prepare("UPDATE bodies SET context = ?, log = ? WHERE seq = ?");
-  const std::string log = lines_text(task.log);
-  rest->bind(task.context).bind(log).bind(task.sequence);
-  rest->run();
+LoadedTask* Tables::keep(LoadedTask task) {
+  std::string id = task.task.id();
+  return &claimed_.insert_or_assign(std::move(id), std::move(task)).first->second;
 }
 
-ChainTask* Tables::keep(ChainTask task) { return &claimed_.insert_or_assign(task.id(), std::move(task)).first->second; }
-
-ChainTask* Tables::find(const std::string& id) {
+LoadedTask* Tables::find(const std::string& id) {
   const auto found = claimed_.find(id);
   if (found != claimed_.end()) return &found->second;
-  read_ = read_task(database_, id);
-  if (!read_) return nullptr;
-  return read_->state == ChainState::kProcessing ? keep(*std::move(read_)) : &*read_;
+  static const std::string sql = select_where("WHERE t.id = ?");
+  StatementLease row = database_.prepare(sql.c_str());
+  row->bind(id);
+  if (!row->step()) return nullptr;
+  std::optional<ChainTask> task = read(*row);
+  if (!task) return nullptr;
+  read_.emplace(*std::move(task));
+  return read_->task.state == ChainState::kProcessing ? keep(*std::move(read_)) : &*read_;
 }
 
-// Writes what a transition leaves behind; a task that nobody has claimed is not kept in memory.
-void Tables::apply(const ChainTask& task, chain_rules::Effects& effects) {
-  for (const ChainEvent& event : effects.events) put_event(event);
-  if (effects.drops_dead_letter) {
-    Use row = database_.prepare("DELETE FROM dead_letters WHERE task_id = ?");
-    row->bind(task.id()).run();
+Error Tables::no_such_task(const std::string& id) {
+  StatementLease row = database_.prepare("SELECT seq, format, state FROM tasks WHERE id = ?");
+  row->bind(id);
+  if (!row->step()) return {ErrorCode::kNotFound, "there is no task '" + id + "'"};
+  if (row->integer(1) > row_format()) return newer_format(static_cast<std::uint64_t>(row->integer(0)));
+  return {ErrorCode::kConflict, "the row of task '" + id + "' cannot be read; the task is poison"};
+}
+
+std::optional<ChainTask> Tables::read(std::uint64_t sequence) {
+  static const std::string sql = select_where("WHERE t.seq = ?");
+  if (const auto recent = recent_.find(sequence); recent != recent_.end()) {
+    ChainTask task = std::move(recent->second);
+    recent_.erase(recent);
+    return task;
   }
-  if (effects.dead_letter) put_letter(*effects.dead_letter);
+  StatementLease row = database_.prepare(sql.c_str());
+  row->bind(sequence);
+  return row->step() ? read(*row) : std::nullopt;
+}
+
+void Tables::poison_if_damaged(std::uint64_t sequence) {
+  recent_.erase(sequence);  // What the file has counts.
+  static_cast<void>(read(sequence));
+}
+
+// Writes a row and what its transition leaves behind; a task that nobody has claimed is not kept in memory.
+void Tables::save(LoadedTask& loaded, bool body, chain_rules::Effects& effects) {
+  rows_.save(loaded, body);
+  recent_.erase(loaded.task.sequence);
+  const ChainTask& task = loaded.task;
+  if (task.state == ChainState::kReady && (task.due_at || task.kept_until)) has_due_[task.request.group] = true;
+  for (const ChainEvent& event : effects.events) rows_.put_event(event);
+  rows_.put_attempts(task, effects.attempts);
+  if (effects.drops_dead_letter) rows_.remove_letter(task.id());
+  if (effects.dead_letter) rows_.put_letter(*effects.dead_letter);
   if (effects.held > Duration::zero()) {
     held_ = Duration(number("held")) + effects.held;
     set_number("held", held_->count());
   }
   if (task.state == ChainState::kProcessing) return;
   claims_.erase(task.claim_id);
-  claimed_.erase(std::string(task.id()));
-}
-
-void Tables::put_event(const ChainEvent& event) {
-  Use row = database_.prepare("INSERT INTO events (at, kind, task_id, grp, step, detail) VALUES (?, ?, ?, ?, ?, ?)");
-  row->bind(event.at).bind(event.kind).bind(event.task_id).bind(event.group).bind(event.step).bind(event.detail);
-  row->run();
-}
-
-void Tables::put_letter(const DeadLetter& letter) {
-  Use row = database_.prepare("INSERT OR REPLACE INTO dead_letters VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
-  const std::string log = lines_text(letter.log);
-  row->bind(letter.task_id).bind(letter.group).bind(letter.message_id).bind(static_cast<int>(letter.state));
-  row->bind(letter.reason).bind(letter.callback).bind(letter.step).bind(letter.attempts).bind(letter.failed_at);
-  row->bind(letter.node).bind(letter.progress).bind(log).bind(letter.original);
-  row->run();
+  claimed_.erase(std::string(task.id()));  // `loaded` may be gone with it.
 }
 
 // --- numbers, groups, boots
 
 void Tables::set_number(const std::string& name, std::int64_t value) {
-  Use row = database_.prepare("INSERT OR REPLACE INTO numbers VALUES (?, ?)");
+  StatementLease row = database_.prepare("INSERT OR REPLACE INTO numbers VALUES (?, ?)");
   row->bind(name).bind(value).run();
 }
 
 std::int64_t Tables::number(const std::string& name) {
-  Use row = database_.prepare("SELECT value FROM numbers WHERE name = ?");
+  StatementLease row = database_.prepare("SELECT value FROM numbers WHERE name = ? AND typeof(value) = 'integer'");
   row->bind(name);
-  return row->step() ? row->integer(0) : 0;
+  return row->step() ? std::clamp<std::int64_t>(row->integer(0), 0, std::int64_t{1} << 61U) : 0;
 }
 
 auto Tables::pause_of(const std::string& group) -> Pause& {
-  constexpr std::size_t kRemembered = 10'000;
   const auto found = pauses_.find(group);
   if (found != pauses_.end()) return found->second;
   if (pauses_.size() >= kRemembered) pauses_.clear();
   Pause pause;
-  Use row = database_.prepare("SELECT paused_since, paused_total FROM groups WHERE grp = ?");
+  StatementLease row = database_.prepare("SELECT paused_since, paused_total FROM groups WHERE grp = ?");
   row->bind(group);
-  if (row->step()) pause = {row->time_if_any(0), Duration(row->integer(1))};
+  if (row->step()) {
+    try {
+      ColumnReader columns(*row);
+      pause.since = columns.time_or_null();
+      pause.total = std::min(columns.duration(), Duration(std::int64_t{1} << 61U));
+    } catch (const Damaged& broken) {
+      pause = {};
+      damage_.note("groups", group, broken.what());
+      database_.prepare("DELETE FROM groups WHERE grp = ?")->bind(group).run();  // So that readers see the same.
+    }
+  }
   return pauses_[group] = pause;
 }
 
 Duration Tables::held(const std::string& group) {
   if (!held_) held_ = Duration(number("held"));
   const Pause& pause = pause_of(group);
-  return *held_ + pause.total + (pause.since ? Duration(now() - *pause.since) : Duration::zero());
+  const Duration since = pause.since ? Duration(now().steady - *pause.since) : Duration::zero();
+  return *held_ + pause.total + std::max(since, Duration::zero());
 }
 
 void Tables::pause_group(const std::string& group, bool paused) {
   Pause& pause = pause_of(group);
   if (paused == pause.since.has_value()) return;
   if (paused) {
-    pause.since = now();
+    pause.since = now().steady;
   } else {
-    pause.total += now() - *pause.since;
+    pause.total += std::max<Duration>(now().steady - *pause.since, Duration::zero());
     pause.since.reset();
   }
-  Use row = database_.prepare("INSERT OR REPLACE INTO groups VALUES (?, ?, ?)");
+  StatementLease row =
+      database_.prepare("INSERT OR REPLACE INTO groups (grp, paused_since, paused_total) VALUES (?, ?, ?)");
   row->bind(group).bind(pause.since).bind(pause.total).run();
 }
 
+auto Tables::boot_of(const std::string& boot) -> const Boot* {
+  const auto found = boots_.find(boot);
+  if (found != boots_.end()) return &found->second;
+  if (boots_.size() >= kRemembered) boots_.clear();
+  StatementLease row = database_.prepare("SELECT lease_until, dead FROM boots WHERE boot = ?");
+  row->bind(boot);
+  if (!row->step()) return nullptr;
+  try {
+    ColumnReader columns(*row);
+    const WallTime until = columns.time();
+    return &(boots_[boot] = {until, columns.flag()});
+  } catch (const Damaged& broken) {
+    damage_.note("boots", boot, broken.what());
+    return &(boots_[boot] = {WallTime(), true});
+  }
+}
+
 bool Tables::came_back(const std::string& boot) {
-  Use row = database_.prepare("SELECT came_back FROM boots WHERE boot = ?");
+  StatementLease row = database_.prepare("SELECT came_back FROM boots WHERE boot = ?");
   row->bind(boot);
   return row->step() && row->integer(0) != 0;
 }
 
 bool Tables::has_lease(const std::string& boot) {
-  Use row = database_.prepare("SELECT 1 FROM boots WHERE boot = ? AND dead = 0 AND lease_until > ?");
-  row->bind(boot).bind(now());
-  return row->step();
+  const Boot* const known = boot_of(boot);
+  return known != nullptr && !known->is_dead && known->lease_until > now().steady;
 }
 
 void Tables::note_sign_of_life(const std::string& boot) {
-  Use row = database_.prepare("UPDATE boots SET came_back = 1 WHERE boot = ? AND dead = 1 AND came_back = 0");
+  const Boot* const known = boot_of(boot);
+  if (known == nullptr || !known->is_dead) return;
+  StatementLease row = database_.prepare("UPDATE boots SET came_back = 1 WHERE boot = ? AND came_back = 0");
   row->bind(boot).run();
 }
 
@@ -283,44 +227,56 @@ Result<void> Tables::join(const NodeLease& node, Duration lease) {
     leave(node.formerly);
     database_.prepare("UPDATE boots SET came_back = 1 WHERE boot = ?")->bind(node.formerly).run();
   }
-  {
-    Use row = database_.prepare("SELECT dead FROM boots WHERE boot = ?");
-    row->bind(node.boot);
-    if (row->step()) {
-      if (row->integer(0) == 0) return {};
-      return Error{ErrorCode::kExists, "boot '" + node.boot + "' has been used before"};
-    }
+  if (const Boot* const known = boot_of(node.boot)) {
+    if (!known->is_dead) return {};
+    return Error{ErrorCode::kExists, "boot '" + node.boot + "' has been used before"};
   }
-  Use row = database_.prepare("INSERT INTO boots VALUES (?, ?, ?, ?, 0, 0)");
-  row->bind(node.boot).bind(node.node).bind(node.address).bind(saturating_add(now(), lease)).run();
+  StatementLease row = database_.prepare("INSERT INTO boots VALUES (?, ?, ?, ?, 0, 0)");
+  row->bind(node.boot).bind(node.node).bind(node.address).bind(saturating_add(now().steady, lease)).run();
   return {};
 }
 
 Result<void> Tables::renew(const std::string& boot, Duration lease) {
   note_sign_of_life(boot);
   if (!has_lease(boot)) return Error{ErrorCode::kStale, "the lease of boot '" + boot + "' has run out"};
-  Use row = database_.prepare("UPDATE boots SET lease_until = ? WHERE boot = ?");
-  row->bind(saturating_add(now(), lease)).bind(boot).run();
+  const WallTime until = saturating_add(now().steady, lease);
+  StatementLease row = database_.prepare("UPDATE boots SET lease_until = ? WHERE boot = ?");
+  row->bind(until).bind(boot).run();
+  boots_[boot].lease_until = until;
+  clock_.note_offset(database_);
   return {};
 }
 
 void Tables::free_claims_of(const std::string& boot, chain_rules::Death death, std::set<std::string>& groups) {
-  std::vector<std::string> ids;
+  std::vector<std::pair<std::int64_t, std::string>> owned;
   {
-    Use rows = database_.prepare("SELECT id FROM tasks WHERE owner = ? AND state IN (1, 2)");
+    StatementLease rows = database_.prepare("SELECT seq, id FROM tasks WHERE owner = ? AND state IN (1, 2)");
     rows->bind(boot);
-    while (rows->step()) ids.push_back(rows->text(0));
+    while (rows->step()) owned.emplace_back(rows->integer(0), rows->text(1));
   }
-  for (const std::string& id : ids) {
-    ChainTask& task = *find(id);
+  std::uint64_t freed = 0;
+  for (const auto& [sequence, id] : owned) {
+    LoadedTask* const loaded = find(id);
+    if (loaded == nullptr || loaded->task.sequence != static_cast<std::uint64_t>(sequence)) {
+      poison_if_damaged(static_cast<std::uint64_t>(sequence));
+      continue;
+    }
     chain_rules::Effects effects;
-    chain_rules::take_over(task, death, now(), effects);
-    save(task, false);
-    if (task.state == ChainState::kReady) groups.insert(task.request.group);
-    apply(task, effects);
+    chain_rules::take_over(loaded->task, death, now(), effects);
+    if (loaded->task.state == ChainState::kReady) groups.insert(loaded->task.request.group);
+    save(*loaded, false, effects);
+    ++freed;
   }
-  Use row = database_.prepare("UPDATE boots SET dead = 1 WHERE boot = ?");
-  row->bind(boot).run();
+  StatementLease row = database_.prepare("UPDATE boots SET dead = 1, lease_until = min(lease_until, ?) WHERE boot = ?");
+  row->bind(now().steady).bind(boot).run();
+  boots_.erase(boot);
+  if (freed == 0) return;
+  rows_.log_after_commit([boot, freed, death] {
+    COHORT_LOG(kInfo, "store",
+               death == chain_rules::Death::kLeft ? "the node gave its tasks back"
+                                                  : "the tasks of a dead node were taken over",
+               {"node", boot}, {"tasks", freed});
+  });
 }
 
 void Tables::leave(const std::string& boot) {
@@ -328,12 +284,22 @@ void Tables::leave(const std::string& boot) {
   free_claims_of(boot, chain_rules::Death::kLeft, groups);
 }
 
+// With proof that all others are dead, the owners that stand in the rows count: a damaged row of `boots` must not keep
+// a task claimed for ever.
 std::vector<std::string> Tables::take_over(const std::string& boot, bool all_others) {
-  std::vector<std::string> dead;
+  std::set<std::string> dead;
   {
-    Use rows = database_.prepare("SELECT boot FROM boots WHERE dead = 0 AND boot <> ? AND (? OR lease_until <= ?)");
-    rows->bind(boot).bind(all_others).bind(now());
-    while (rows->step()) dead.push_back(rows->text(0));
+    StatementLease rows =
+        database_.prepare("SELECT boot FROM boots WHERE dead = 0 AND boot <> ? AND (? OR lease_until <= ?)");
+    rows->bind(boot).bind(all_others).bind(now().steady);
+    while (rows->step()) dead.insert(rows->text(0));
+  }
+  if (all_others) {
+    StatementLease rows =
+        database_.prepare("SELECT DISTINCT owner FROM tasks WHERE owner IS NOT NULL AND state IN (1, 2)");
+    while (rows->step()) {
+      if (rows->text(0) != boot) dead.insert(rows->text(0));
+    }
   }
   std::set<std::string> groups;
   const auto death = all_others ? chain_rules::Death::kProven : chain_rules::Death::kPresumed;
@@ -343,298 +309,142 @@ std::vector<std::string> Tables::take_over(const std::string& boot, bool all_oth
 
 // --- tasks come in
 
-Result<Submitted> Tables::submit(NewTask request) {
-  if (auto good = check(request); !good) return good.error();
-  if (request.id.empty()) return Error{ErrorCode::kInvalid, "the task has no id"};
-  const auto answer_of = [&](Use& row) -> Result<Submitted> {
-    if (row->text(2) == request_hash(request)) {
-      return Submitted{row->text(0), static_cast<ChainState>(row->integer(1)), true};
-    }
-    if (row->text(0) == request.id) return Error{ErrorCode::kExists, "there is another task '" + request.id + "'"};
-    return Error{ErrorCode::kConflict, "the idempotency key '" + request.idempotency_key + "' belongs to task '" +
-                                           row->text(0) + "', which was another request"};
-  };
-  if (!request.idempotency_key.empty()) {
-    Use row = database_.prepare("SELECT id, state, request_hash FROM tasks WHERE grp = ? AND idempotency_key = ?");
-    row->bind(request.group).bind(request.idempotency_key);
-    if (row->step()) return answer_of(row);
-  }
-  {
-    Use row = database_.prepare("SELECT id, state, request_hash FROM tasks WHERE id = ?");
-    row->bind(request.id);
-    if (row->step()) return answer_of(row);
+// A task that is there already is found by the unique index on its id: looking first would cost every submit.
+Result<Submitted> Tables::submit(PreparedTask prepared) {
+  if (!prepared.checked) return prepared.checked.error();
+  if (prepared.request.id.empty()) return Error{ErrorCode::kInvalid, "the task has no id"};
+  const std::string group = prepared.request.group;
+  if (!prepared.request.idempotency_key.empty()) {
+    StatementLease row =
+        database_.prepare("SELECT id, state, request_hash FROM tasks WHERE grp = ? AND idempotency_key = ?");
+    row->bind(group).bind(prepared.request.idempotency_key);
+    if (row->step()) return existing(*row, prepared.request, prepared.hash);
   }
   chain_rules::Effects effects;
-  const std::string group = request.group;
-  const ChainTask task =
-      chain_rules::make(std::move(request), static_cast<std::uint64_t>(++last_seq_), now(), held(group), effects);
-  insert(task);
-  apply(task, effects);
-  return Submitted{task.id(), task.state, false};
+  ChainTask task = chain_rules::make(std::move(prepared.request), static_cast<std::uint64_t>(last_seq_ + 1), now(),
+                                     held(group), effects);
+  try {
+    rows_.insert(task, prepared);
+  } catch (const Failure& failure) {
+    StatementLease row = database_.prepare("SELECT id, state, request_hash FROM tasks WHERE id = ?");
+    row->bind(task.id());
+    if ((failure.result() & 0xff) != SQLITE_CONSTRAINT || !row->step()) throw;
+    return existing(*row, task.request, prepared.hash);
+  }
+  ++last_seq_;
+  for (const ChainEvent& event : effects.events) rows_.put_event(event);
+  Submitted answer{task.id(), task.state, false};
+  if (task.state != ChainState::kReady) return answer;
+  if (task.due_at) {
+    has_due_[group] = true;
+  } else if (task.request.payload.size() + prepared.text.size() <= kRecentBytes && recent_.size() < kRemembered) {
+    const std::uint64_t sequence = task.sequence;
+    recent_.emplace(sequence, std::move(task));
+  }
+  return answer;
+}
+
+// `row` has id, state and request_hash of the task that is there.
+Result<Submitted> Tables::existing(const Statement& row, const NewTask& request, const std::string& hash) {
+  const std::int64_t state = row.integer(1);
+  const bool is_known = row.type(1) == SQLITE_INTEGER && state >= 0 && state < std::int64_t{kChainStates};
+  if (is_known && row.text(2) == hash) return Submitted{row.text(0), static_cast<ChainState>(state), true};
+  if (row.text(0) == request.id) return Error{ErrorCode::kExists, "there is another task '" + request.id + "'"};
+  return Error{ErrorCode::kConflict, "the idempotency key '" + request.idempotency_key + "' belongs to task '" +
+                                         row.text(0) + "', which was another request"};
 }
 
 IntakeAnswer Tables::refuse(const TakenIn& message, IntakeOutcome outcome, const std::string& reason) {
-  database_.prepare("INSERT OR IGNORE INTO refused_messages VALUES (?, ?)")->bind(message.message_id).bind(now()).run();
-  DeadLetter letter = chain_rules::letter_of(message, reason, now());
+  const WallTime at = now().wall;
+  database_.prepare("INSERT OR IGNORE INTO refused_messages VALUES (?, ?)")->bind(message.message_id).bind(at).run();
+  DeadLetter letter = chain_rules::letter_of(message, reason, at);
   if (letter.task_id.empty() || find(letter.task_id) != nullptr) letter.task_id = "message:" + message.message_id;
-  put_letter(letter);
-  put_event(chain_rules::refusal_of(letter, now()));
+  rows_.put_letter(letter);
+  rows_.put_event(chain_rules::refusal_of(letter, at));
   return {outcome, ""};
 }
 
 IntakeAnswer Tables::take_in(TakenIn& message) {
   {
-    Use row = database_.prepare("SELECT 1 FROM refused_messages WHERE message_id = ?");
+    StatementLease row = database_.prepare("SELECT 1 FROM refused_messages WHERE message_id = ?");
     row->bind(message.message_id);
     if (row->step()) return {IntakeOutcome::kDuplicate, ""};
   }
   if (message.refused) return refuse(message, IntakeOutcome::kRefused, "");
-  if (ChainTask* task = find(message.task ? message.task->id : message.task_id)) {
+  if (LoadedTask* loaded = find(message.task ? message.task->id : message.task_id)) {
     chain_rules::Effects effects;
-    const std::string group = task->request.group;
-    const IntakeOutcome outcome = chain_rules::take_in(*task, message, now(), held(group), effects);
-    const bool is_ready = task->state == ChainState::kReady;
-    save(*task, false);
-    apply(*task, effects);
+    const std::string group = loaded->task.request.group;
+    const IntakeOutcome outcome = chain_rules::take_in(loaded->task, message, now(), held(group), effects);
+    const bool is_ready = loaded->task.state == ChainState::kReady;
+    save(*loaded, false, effects);
     return {outcome, is_ready ? group : ""};
   }
   if (!message.task) {
     return refuse(message, IntakeOutcome::kUnknown, "it names task '" + message.task_id + "', which is not there");
   }
-  if (message.deadline && now() >= *message.deadline) {
+  if (message.deadline && now().wall >= *message.deadline) {
     return refuse(message, IntakeOutcome::kExpired, "it came after its deadline");
   }
   NewTask request = *message.task;
   request.pending = false;
-  const Result<Submitted> made = submit(request);
+  const Result<Submitted> made = submit(PreparedTask(std::move(request)));
   if (!made) return refuse(message, IntakeOutcome::kRefused, made.error().message);
   if (made->existed) {
     return {IntakeOutcome::kDuplicate, made->state == ChainState::kReady ? message.task->group : ""};
   }
-  database_.prepare("UPDATE tasks SET message_id = ? WHERE id = ?")->bind(message.message_id).bind(made->task_id).run();
+  recent_.erase(static_cast<std::uint64_t>(last_seq_));
+  database_.prepare("UPDATE tasks SET message_id = ? WHERE id = ? AND owner IS NULL AND epoch = 0")
+      ->bind(message.message_id)
+      .bind(made->task_id)
+      .run();
   return {IntakeOutcome::kCreated, message.task->group};
-}
-
-// --- claims
-
-// Puts tasks whose time has come among those that can be claimed. Gives one that this boot has kept, if any.
-std::optional<std::int64_t> Tables::promote_due(const ClaimRequest& request) {
-  std::vector<std::int64_t> due;
-  std::optional<std::int64_t> own;
-  {
-    Use rows = database_.prepare(
-        "SELECT seq, owner, kept_until, plugin FROM tasks WHERE grp = ? AND state = 1 AND due_at <= ? "
-        "AND due_at IS NOT NULL ORDER BY due_at LIMIT 100");
-    rows->bind(request.group).bind(now());
-    while (rows->step()) {
-      const std::optional<WallTime> kept_until = rows->time_if_any(2);
-      const bool is_own = kept_until && rows->text(1) == request.boot;
-      if (is_own && std::ranges::count(request.without_plugins, rows->text(3)) == 0) {
-        if (!own) own = rows->integer(0);
-      } else if (!kept_until || *kept_until <= now()) {
-        due.push_back(rows->integer(0));
-      }
-    }
-  }
-  for (const std::int64_t seq : due) {
-    Use row = database_.prepare("UPDATE tasks SET due_at = NULL, kept_until = NULL, owner = NULL WHERE seq = ?");
-    row->bind(seq).run();
-  }
-  return own;
-}
-
-std::optional<ChainTask> Tables::next_ready(const ClaimRequest& request, bool& more) {
-  static const std::string by_seq =
-      std::string("SELECT ") + kTaskColumns + " FROM tasks t CROSS JOIN bodies b ON b.seq = t.seq WHERE t.seq = ?";
-  static const std::string first =
-      std::string("SELECT ") + kTaskColumns +
-      " FROM tasks t CROSS JOIN bodies b ON b.seq = t.seq WHERE t.grp = ? AND t.state = 1 AND "
-      "t.due_at IS NULL ORDER BY t.priority, t.seq";
-  static const std::string first_without =
-      std::string("SELECT ") + kTaskColumns +
-      " FROM tasks t CROSS JOIN bodies b ON b.seq = t.seq WHERE t.grp = ?1 AND t.state = 1 AND t.due_at IS NULL AND "
-      "t.plugin NOT IN (SELECT value FROM json_each(?2)) ORDER BY t.priority, t.seq";
-  more = true;
-  if (const std::optional<std::int64_t> own = promote_due(request)) {
-    Use row = database_.prepare(by_seq.c_str());
-    row->bind(*own);
-    if (row->step()) return read_task(*row);
-  }
-  Use row = database_.prepare(request.without_plugins.empty() ? first.c_str() : first_without.c_str());
-  const std::string without = lines_text(request.without_plugins);
-  row->bind(request.group);
-  if (!request.without_plugins.empty()) row->bind(without);
-  std::optional<ChainTask> task;
-  if (row->step()) task = read_task(*row);
-  more = task && row->step();
-  return task;
-}
-
-// What this very request has claimed before; null: nothing.
-const std::string* Tables::claimed_by(const ClaimRequest& request) {
-  const auto found = claims_.find(request.id);
-  if (found != claims_.end()) return &found->second;
-  if (!has_failed_) return nullptr;
-  Use row =
-      database_.prepare("SELECT id FROM tasks WHERE owner = ? AND state IN (1, 2) AND state = 2 AND claim_id = ?");
-  row->bind(request.boot).bind(request.id);
-  return row->step() ? &(claims_[request.id] = row->text(0)) : nullptr;
-}
-
-Result<ClaimAnswer> Tables::claim(const ClaimRequest& request) {
-  note_sign_of_life(request.boot);
-  if (!has_lease(request.boot)) return Error{ErrorCode::kStale, "boot '" + request.boot + "' has no lease"};
-  const auto came_back_is = [this](const std::string& boot) { return came_back(boot); };
-  if (const std::string* id = claimed_by(request)) {
-    const ChainTask& task = *find(*id);
-    return ClaimAnswer{
-        .task = task, .suspect = chain_rules::is_suspect(task, came_back_is), .more = true, .next_in = {}};
-  }
-  ClaimAnswer answer;
-  if (pause_of(request.group).since) return answer;
-  for (std::uint32_t looked = 0; looked < kExpiredAtOnce; ++looked) {
-    std::optional<ChainTask> task = next_ready(request, answer.more);
-    if (!task) break;
-    chain_rules::Effects effects;
-    if (chain_rules::is_expired(*task, now(), held(request.group))) {
-      chain_rules::expire(*task, now(), effects);
-      save(*task, false);
-      apply(*task, effects);
-      continue;
-    }
-    if (chain_rules::convict(*task, came_back_is, now(), effects)) {
-      save(*task, false);
-      apply(*task, effects);
-      continue;
-    }
-    answer.suspect = chain_rules::is_suspect(*task, came_back_is);
-    chain_rules::claim(*task, request, task->epoch + 1, answer.suspect, now());
-    save(*task, false);
-    claims_[request.id] = task->id();
-    answer.task = *keep(*std::move(task));
-    break;
-  }
-  if (!answer.more) {
-    Use row = database_.prepare("SELECT min(due_at) FROM tasks WHERE grp = ? AND state = 1 AND due_at IS NOT NULL");
-    row->bind(request.group);
-    // One that is due and still here is kept by another node.
-    if (row->step() && !row->is_null(0)) {
-      const Duration in = chain_rules::time_until(row->time(0), now());
-      answer.next_in = in > Duration::zero() ? in : Duration(std::chrono::seconds(1));
-    }
-  }
-  return answer;
-}
-
-Result<Written> Tables::write(const Claim& claim, std::uint64_t number, const RunnerWrite& write) {
-  ChainTask* task = find(claim.task_id);
-  if (task == nullptr) return no_such_task(claim.task_id);
-  chain_rules::Effects effects;
-  const std::uint64_t writes = task->writes;
-  Result<Written> answer = chain_rules::write(*task, claim, number, write, now(), effects);
-  if (!answer) {
-    note_sign_of_life(claim.boot);
-    return answer;
-  }
-  if (number != 0 && writes == task->writes) return answer;  // Repeated.
-  save(*task, std::holds_alternative<Checkpoint>(write) || std::holds_alternative<StepReport>(write));
-  apply(*task, effects);
-  return answer;
 }
 
 // --- control
 
 Result<Written> Tables::cancel(const std::string& id, const std::string& reason) {
-  ChainTask* task = find(id);
-  if (task == nullptr) return no_such_task(id);
+  LoadedTask* const loaded = find(id);
+  if (loaded == nullptr) return no_such_task(id);
   chain_rules::Effects effects;
-  Result<Written> answer = chain_rules::cancel(*task, reason, now(), effects);
-  if (answer) save(*task, false);
-  apply(*task, effects);
+  Result<Written> answer = chain_rules::cancel(loaded->task, reason, now(), effects);
+  if (answer) save(*loaded, false, effects);
   return answer;
 }
 
-Result<ChainTask> Tables::replay(const ReplayRequest& request) {
-  ChainTask* task = find(request.task_id);
-  if (task == nullptr) return no_such_task(request.task_id);
+Result<ChainTask> Tables::ready(const std::string& id) {
+  LoadedTask* const loaded = find(id);
+  if (loaded == nullptr) return no_such_task(id);
   chain_rules::Effects effects;
-  const Result<void> good = chain_rules::replay(*task, request, now(), held(std::string(task->request.group)), effects);
-  if (good) save(*task, false);
-  ChainTask copy = *task;
-  apply(copy, effects);
+  const Result<void> good = chain_rules::ready(loaded->task, now(), held(loaded->task.request.group), effects);
   if (!good) return good.error();
+  ChainTask copy = loaded->task;
+  save(*loaded, false, effects);
+  return copy;
+}
+
+Result<ChainTask> Tables::replay(const ReplayRequest& request) {
+  LoadedTask* const loaded = find(request.task_id);
+  if (loaded == nullptr) return no_such_task(request.task_id);
+  chain_rules::Effects effects;
+  const Result<void> good =
+      chain_rules::replay(loaded->task, request, now(), held(loaded->task.request.group), effects);
+  if (!good) return good.error();
+  ChainTask copy = loaded->task;
+  save(*loaded, false, effects);
   return copy;
 }
 
 std::uint64_t Tables::command(const Command& command) {
-  Use row = database_.prepare("INSERT INTO commands (at, kind, target, arguments, actor) VALUES (?, ?, ?, ?, ?)");
-  row->bind(now()).bind(command.kind).bind(command.target).bind(command.arguments).bind(command.actor);
+  StatementLease row =
+      database_.prepare("INSERT INTO commands (at, kind, target, arguments, actor) VALUES (?, ?, ?, ?, ?)");
+  row->bind(now().wall).bind(command.kind).bind(command.target).bind(command.arguments).bind(command.actor);
   row->run();
   return static_cast<std::uint64_t>(database_.value("SELECT last_insert_rowid()"));
 }
 
 Result<void> Tables::discard_dead_letter(const std::string& id) {
-  Use row = database_.prepare("DELETE FROM dead_letters WHERE task_id = ?");
-  row->bind(id).run();
-  if (database_.changes() == 0) return Error{ErrorCode::kNotFound, "task '" + id + "' has no dead letter"};
+  if (!rows_.remove_letter(id)) return Error{ErrorCode::kNotFound, "task '" + id + "' has no dead letter"};
   return {};
-}
-
-void Tables::expire_pending(std::uint32_t limit) {
-  std::vector<std::string> late;
-  {
-    Use rows =
-        database_.prepare("SELECT id FROM tasks WHERE state = 0 AND deadline_at <= ? ORDER BY deadline_at LIMIT ?");
-    rows->bind(now()).bind(limit);
-    while (rows->step()) late.push_back(rows->text(0));
-  }
-  for (const std::string& id : late) {
-    ChainTask& task = *find(id);
-    if (!chain_rules::is_expired(task, now(), held(std::string(task.request.group)))) continue;
-    chain_rules::Effects effects;
-    chain_rules::expire(task, now(), effects);
-    save(task, false);
-    apply(task, effects);
-  }
-}
-
-std::uint64_t Tables::remove_ended(Duration older_than, std::uint32_t limit) {
-  const WallTime before = now() - std::chrono::duration_cast<std::chrono::microseconds>(older_than);
-  std::vector<std::pair<std::int64_t, std::string>> ended;
-  {
-    Use rows = database_.prepare(
-        "SELECT seq, id FROM tasks WHERE ended_at IS NOT NULL AND ended_at <= ? ORDER BY ended_at LIMIT ?");
-    rows->bind(before).bind(limit);
-    while (rows->step()) ended.emplace_back(rows->integer(0), rows->text(1));
-  }
-  for (const auto& [seq, id] : ended) {
-    database_.prepare("DELETE FROM tasks WHERE seq = ?")->bind(seq).run();
-    database_.prepare("DELETE FROM bodies WHERE seq = ?")->bind(seq).run();
-    database_.prepare("DELETE FROM dead_letters WHERE task_id = ?")->bind(id).run();
-    claimed_.erase(id);
-  }
-  database_
-      .prepare(
-          "DELETE FROM events WHERE at <= ? AND seq < (SELECT coalesce(min(seq), 0) FROM events) + ? AND "
-          "seq <= coalesce((SELECT value FROM numbers WHERE name = 'cursor:relay'), 1 << 62)")
-      ->bind(before)
-      .bind(limit)
-      .run();
-  const auto events = static_cast<std::uint64_t>(database_.changes());
-  for (const char* sql :
-       {"DELETE FROM commands WHERE seq IN (SELECT seq FROM commands c WHERE at <= ? AND NOT (kind = 'resize_group' "
-        "AND "
-        "seq = (SELECT max(seq) FROM commands l WHERE l.kind = 'resize_group' AND l.target = c.target)) LIMIT ?)",
-        "DELETE FROM refused_messages WHERE message_id IN (SELECT message_id FROM refused_messages WHERE at <= ? LIMIT "
-        "?)",
-        "DELETE FROM boots WHERE boot IN (SELECT boot FROM boots WHERE dead = 1 AND lease_until <= ? LIMIT ?)",
-        "DELETE FROM dead_letters WHERE task_id IN (SELECT d.task_id FROM dead_letters d WHERE d.failed_at <= ? AND "
-        "NOT "
-        "EXISTS (SELECT 1 FROM tasks t WHERE t.id = d.task_id) LIMIT ?)"}) {
-    database_.prepare(sql)->bind(before).bind(limit).run();
-  }
-  expire_pending(limit);
-  return std::max<std::uint64_t>(ended.size(), events);
 }
 
 }  // namespace cohort::sqlite

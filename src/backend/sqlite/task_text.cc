@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "backend/sqlite/task_row.h"
+
 namespace cohort::sqlite {
 
 using nlohmann::json;
@@ -18,11 +20,22 @@ json policy_json(const RetryPolicy& policy) {
           {"jitter", policy.jitter}};
 }
 
+// A whole number, within int64: nothing of the file is converted on trust.
+std::int64_t integer(const json& from, const char* key) {
+  const json& value = from.at(key);
+  const bool fits = value.is_number_integer() &&
+                    (!value.is_number_unsigned() || value.get<std::uint64_t>() <= std::uint64_t{1} << 62U);
+  if (!fits) throw Damaged(std::string("'") + key + "' of the request is not a number in its range");
+  return value.get<std::int64_t>();
+}
+
 RetryPolicy read_policy(const json& from) {
-  return {.max_retries = from.at("max_retries"),
-          .backoff = Duration(from.at("backoff_ns").get<std::int64_t>()),
+  const std::int64_t retries = integer(from, "max_retries");
+  if (retries < 0 || retries > 1'000'000'000) throw Damaged("'max_retries' of the request is not in its range");
+  return {.max_retries = static_cast<std::uint32_t>(retries),
+          .backoff = Duration(integer(from, "backoff_ns")),
           .multiplier = from.at("multiplier"),
-          .max_backoff = Duration(from.at("max_backoff_ns").get<std::int64_t>()),
+          .max_backoff = Duration(integer(from, "max_backoff_ns")),
           .jitter = from.at("jitter")};
 }
 
@@ -39,6 +52,7 @@ std::string request_text(const NewTask& request) {
   json text = {{"callbacks", std::move(callbacks)}, {"deadline_ns", request.deadline.count()}};
   if (!request.session.empty()) text["session"] = request.session;
   if (!request.file.empty()) text["file"] = request.file;
+  if (request.deadline_at) text["deadline_at_us"] = request.deadline_at->time_since_epoch().count();
   if (request.start_at) text["start_at_us"] = request.start_at->time_since_epoch().count();
   if (request.pending) text["pending"] = true;
   return text.dump(-1, ' ', false, kReplace);
@@ -46,18 +60,22 @@ std::string request_text(const NewTask& request) {
 
 void read_request(const std::string& text, NewTask& request) {
   const json from = json::parse(text);
+  request.callbacks.reserve(from.at("callbacks").size());
   for (const json& each : from.at("callbacks")) {
     Callback& callback = request.callbacks.emplace_back();
     callback.plugin = each.at("plugin");
     callback.parameters = each.at("parameters");
-    if (each.contains("timeout_ns")) callback.timeout = Duration(each.at("timeout_ns").get<std::int64_t>());
+    if (each.contains("timeout_ns")) callback.timeout = Duration(integer(each, "timeout_ns"));
     if (each.contains("retry")) callback.retry = read_policy(each.at("retry"));
   }
-  request.deadline = Duration(from.at("deadline_ns").get<std::int64_t>());
+  request.deadline = Duration(integer(from, "deadline_ns"));
   request.session = from.value("session", "");
   request.file = from.value("file", "");
+  if (from.contains("deadline_at_us")) {
+    request.deadline_at = WallTime(std::chrono::microseconds(integer(from, "deadline_at_us")));
+  }
   if (from.contains("start_at_us")) {
-    request.start_at = WallTime(std::chrono::microseconds(from.at("start_at_us").get<std::int64_t>()));
+    request.start_at = WallTime(std::chrono::microseconds(integer(from, "start_at_us")));
   }
   request.pending = from.value("pending", false);
 }

@@ -1,12 +1,22 @@
 #include "backend/sqlite/worker.h"
 
 #include <pthread.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 namespace cohort::sqlite {
 
-Worker::Worker(const char* name, std::uint32_t max_queued, std::uint32_t max_batch, Together together)
-    : max_queued_(max_queued), max_batch_(max_batch), together_(std::move(together)), thread_([this] { work(); }) {
+Worker::Worker(const char* name, std::uint32_t max_queued, std::uint32_t max_batch, bool in_background,
+               Together together)
+    : max_queued_(max_queued), max_batch_(max_batch), together_(std::move(together)), thread_([this, in_background] {
+        constexpr int kNice = 10;
+        if (in_background) ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNice);  // Of this thread alone.
+        work();
+      }) {
   pthread_setname_np(thread_.native_handle(), name);
+  if (max_batch_ == 1) return;  // There is no next transaction to go on with.
+  answerer_ = std::thread([this] { answer(); });
+  pthread_setname_np(answerer_.native_handle(), "cohort-answer");
 }
 
 void Worker::stop() {
@@ -16,6 +26,12 @@ void Worker::stop() {
     wake_.notify_one();
   }
   if (thread_.joinable()) thread_.join();
+  {
+    MutexLock lock(mutex_);
+    answerer_ends_ = true;
+    answerable_.notify_one();
+  }
+  if (answerer_.joinable()) answerer_.join();
 }
 
 void Worker::add_call(std::unique_ptr<Call> call) {
@@ -35,9 +51,14 @@ void Worker::add_call(std::unique_ptr<Call> call) {
   if (refused) call->complete(&*refused);
 }
 
+void Worker::complete(Done& done) {
+  for (const std::unique_ptr<Call>& call : done.calls) call->complete(done.failure ? &*done.failure : nullptr);
+  done.calls.clear();
+}
+
 void Worker::work() {
-  std::vector<std::unique_ptr<Call>> calls;
   for (;;) {
+    Done done;
     bool ended = false;
     {
       MutexLock lock(mutex_);
@@ -47,20 +68,45 @@ void Worker::work() {
       }
       asleep_ = false;
       ended = ended_;
-      while (!queue_.empty() && (ended || calls.size() < max_batch_)) {
-        calls.push_back(std::move(queue_.front()));
+      while (!queue_.empty() && (ended || done.calls.size() < max_batch_)) {
+        done.calls.push_back(std::move(queue_.front()));
         queue_.pop_front();
       }
     }
-    if (calls.empty()) return;
-    std::optional<Error> failure;
+    if (done.calls.empty()) return;
     if (ended) {
-      failure = Error{ErrorCode::kEnded, "the store has been closed"};
+      done.failure = Error{ErrorCode::kEnded, "the store has been closed"};
     } else {
-      failure = together_(calls);
+      done.failure = together_(done.calls);
     }
-    for (const std::unique_ptr<Call>& call : calls) call->complete(failure ? &*failure : nullptr);
-    calls.clear();
+    {
+      MutexLock lock(mutex_);
+      const bool is_much = done.calls.size() > kFew || !queue_.empty() || answers_ || !done_.empty();
+      const bool rushes = max_batch_ > 1 && is_much;
+      if (rushes) {
+        while (done_.size() >= kMaxDone) answered_.wait(mutex_);
+        done_.push_back(std::move(done));
+        if (!answers_) answerable_.notify_one();
+        continue;
+      }
+    }
+    complete(done);
+  }
+}
+
+void Worker::answer() {
+  MutexLock lock(mutex_);
+  for (;;) {
+    while (done_.empty() && !answerer_ends_) answerable_.wait(mutex_);
+    if (done_.empty()) return;
+    answers_ = true;
+    Done done = std::move(done_.front());
+    done_.pop_front();
+    answered_.notify_one();
+    lock.unlock();
+    complete(done);
+    lock.lock();
+    answers_ = !done_.empty();
   }
 }
 

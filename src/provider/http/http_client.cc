@@ -11,11 +11,18 @@
 namespace cohort {
 namespace {
 
-// The answer of a call that has ended, or that nobody could wait for: then the task that would have has no time left,
-// which is not the provider's fault.
+// The end of a call that nobody could wait for: the task that did has no time left, or wants no more; or the client has
+// ended.
+Failure not_waited_for(Error error) {
+  const FailureType type = error.code == ErrorCode::kTimedOut ? FailureType::kTimeout
+                           : error.code == ErrorCode::kEnded  ? FailureType::kLocal
+                                                              : FailureType::kCancelled;
+  return {type, std::move(error), {}, {}};
+}
+
 HttpAnswer answer_of(TaskResult<HttpAnswer> result) {
   if (result.value) return *std::move(result.value);
-  return Failure{FailureType::kCancelled, *std::move(result.error), {}, {}};
+  return not_waited_for(*std::move(result.error));
 }
 
 bool is_pem(const std::string& path) {
@@ -99,7 +106,7 @@ Task<HttpAnswer> HttpClient::fetch_async(HttpRequest request) {
   const Abandon abandon(handle);
   const StopLink link(stop, handle);
   if (Result<void> waited = co_await handle.settled(); !waited) {
-    co_return Failure{FailureType::kCancelled, waited.error(), {}, {}};
+    co_return not_waited_for(waited.error());
   }
   co_return answer_of(handle.take());
 }
@@ -118,7 +125,7 @@ HttpAnswer HttpClient::stream(HttpRequest request, Function<bool(std::string_vie
     const internal::StreamPipe::Taken taken = pipe->take(until);
     if (taken.ended) return answer_of(handle.take());
     if (taken.too_late) {
-      const FailureType type = transfer->was_sent() ? FailureType::kTimeout : FailureType::kCancelled;
+      const FailureType type = transfer->was_sent() ? FailureType::kTimeout : FailureType::kLocal;
       return Failure{type, {ErrorCode::kTimedOut, "its first piece did not come in time"}, {}, {}};
     }
     until.reset();

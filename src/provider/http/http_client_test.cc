@@ -186,7 +186,7 @@ TEST_F(HttpClientTest, SilenceIsTimeout) {
   EXPECT_EQ(type_of(client->fetch(HttpRequest(server.url("/stall")).with_deadline(system_clock().now() + 20ms))),
             FailureType::kTimeout);
   EXPECT_EQ(type_of(client->fetch(HttpRequest(server.url("/stall")).with_deadline(system_clock().now() - 1s))),
-            FailureType::kCancelled)
+            FailureType::kLocal)
       << "what was over before it began is nobody's fault";
 }
 
@@ -306,7 +306,7 @@ TEST_F(HttpClientTest, ATrailerIsNoStatus) {
 }
 
 TEST_F(HttpClientTest, TimeThatIsOverIsOver) {
-  EXPECT_EQ(type_of(client->fetch(HttpRequest(server.url("/ok")).with_timeout(-1ms))), FailureType::kCancelled);
+  EXPECT_EQ(type_of(client->fetch(HttpRequest(server.url("/ok")).with_timeout(-1ms))), FailureType::kLocal);
 }
 
 TEST_F(HttpClientTest, ManyConnectionsAreKeptUnderLoad) {
@@ -357,7 +357,7 @@ TEST_F(HttpClientTest, MoreThanMayBeInFlightWaitAndMoreThanMayWaitAreRefused) {
   for (int i = 0; i < 3; ++i) waiting.push_back(client->send(HttpRequest(server.url("/ok"))));
   const HttpAnswer refused = client->fetch(HttpRequest(server.url("/ok")));
   EXPECT_EQ(std::get<Failure>(refused).error.code, ErrorCode::kRejected);
-  EXPECT_EQ(type_of(refused), FailureType::kCancelled) << "not the provider's fault";
+  EXPECT_EQ(type_of(refused), FailureType::kLocal) << "not the provider's fault";
   EXPECT_EQ(client->stats().waiting, 3U);
   for (const auto& each : stalled) each.cancel();
   for (const auto& each : waiting) EXPECT_EQ(type_of(*each.take().value), FailureType::kSuccess);
@@ -366,7 +366,7 @@ TEST_F(HttpClientTest, MoreThanMayBeInFlightWaitAndMoreThanMayWaitAreRefused) {
   stalled.push_back(client->send(HttpRequest(server.url("/stall"))));
   const HttpAnswer late = client->fetch(HttpRequest(server.url("/ok")).with_timeout(20ms));
   EXPECT_EQ(std::get<Failure>(late).error.code, ErrorCode::kTimedOut) << "in the queue";
-  EXPECT_EQ(type_of(late), FailureType::kCancelled);
+  EXPECT_EQ(type_of(late), FailureType::kLocal);
   const auto cancelled = client->send(HttpRequest(server.url("/ok")));
   cancelled.cancel();
   EXPECT_EQ(cancelled.take().status, TaskStatus::kCancelled);

@@ -82,7 +82,7 @@ HttpClient::Loop::Transfer HttpClient::Loop::send(HttpRequest request, std::shar
   if (open_.fetch_add(1, std::memory_order_relaxed) >= options_.max_in_flight + options_.max_waiting) {
     open_.fetch_sub(1, std::memory_order_relaxed);
     // Our own limit says nothing about the provider.
-    transfer->fail(FailureType::kCancelled, ErrorCode::kRejected, "too many calls wait for their turn already");
+    transfer->fail(FailureType::kLocal, ErrorCode::kRejected, "too many calls wait for their turn already");
   } else if (!give({What::kSend, transfer})) {
     open_.fetch_sub(1, std::memory_order_relaxed);
     transfer->give_up({ErrorCode::kEnded, "the client has ended"});
@@ -107,6 +107,7 @@ void HttpClient::Loop::run() {
     int running = 0;
     curl_multi_perform(multi_, &running);
     finish_done();
+    end_silent();
     if (!waiting_.empty() && active_.size() < options_.max_in_flight) continue;
     if (curl_multi_poll(multi_, nullptr, 0, longest_sleep(), nullptr) != CURLM_OK) std::this_thread::yield();
   }
@@ -156,7 +157,10 @@ void HttpClient::Loop::obey(Order& order) {
       count_end();
       keep(transfer.give_up({ErrorCode::kCancelled, "cancelled by its caller"}));
       break;
-    case What::kGoOn: transfer.go_on(); break;
+    case What::kGoOn:
+      transfer.go_on();
+      next_silence_ = std::min(next_silence_, transfer.silent_at());
+      break;
   }
 }
 
@@ -186,6 +190,7 @@ void HttpClient::Loop::start_waiting() {
     }
     HttpTransfer* const started = transfer.get();
     started->start(std::move(easy), options_, system_clock().now());
+    next_silence_ = std::min(next_silence_, started->silent_at());
     if (curl_multi_add_handle(multi_, started->easy()) == CURLM_OK) {
       active_.emplace(started, std::move(transfer));
     } else {
@@ -197,7 +202,7 @@ void HttpClient::Loop::start_waiting() {
 
 void HttpClient::Loop::refuse_for_lack_of_memory(HttpTransfer& transfer) {
   count_end();
-  transfer.fail(FailureType::kCancelled, ErrorCode::kRejected, "there is no memory for another call");
+  transfer.fail(FailureType::kLocal, ErrorCode::kRejected, "there is no memory for another call");
 }
 
 // Those under way libcurl looks after.
@@ -208,10 +213,28 @@ void HttpClient::Loop::expire_waiting() {
     if (each->limit() > now) return false;
     // It has not been sent, so nobody is to blame.
     count_end();
-    each->fail(FailureType::kCancelled, ErrorCode::kTimedOut, "its time ran out while it waited for its turn");
+    each->fail(FailureType::kLocal, ErrorCode::kTimedOut, "its time ran out while it waited for its turn");
     return true;
   });
   waiting_limits_.erase(waiting_limits_.begin(), waiting_limits_.upper_bound(now));
+}
+
+void HttpClient::Loop::end_silent() {
+  const Time now = system_clock().now();
+  if (now < next_silence_) return;
+  std::vector<HttpTransfer*> silent;
+  next_silence_ = Time::max();
+  for (const auto& [transfer, alive] : active_) {
+    if (transfer->silent_at() <= now) {
+      silent.push_back(transfer);
+    } else {
+      next_silence_ = std::min(next_silence_, transfer->silent_at());
+    }
+  }
+  for (HttpTransfer* const each : silent) {
+    each->note_silence();
+    end(*each, CURLE_OPERATION_TIMEDOUT);
+  }
 }
 
 void HttpClient::Loop::finish_done() {
@@ -239,8 +262,9 @@ void HttpClient::Loop::keep(Easy easy) {
 
 int HttpClient::Loop::longest_sleep() const {
   constexpr int kMost = 60'000;
-  if (waiting_limits_.empty()) return kMost;
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(*waiting_limits_.begin() - system_clock().now());
+  const Time next = waiting_limits_.empty() ? next_silence_ : std::min(next_silence_, *waiting_limits_.begin());
+  if (next == Time::max()) return kMost;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - system_clock().now());
   return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, kMost));
 }
 

@@ -52,6 +52,8 @@ class HttpClient::Loop : public std::enable_shared_from_this<HttpClient::Loop> {
   void obey(Order& order);
   void start_waiting();
   void expire_waiting();
+  /// Ends streams that have fallen silent.
+  void end_silent();
   void finish_done();
   void end(internal::HttpTransfer& transfer, CURLcode code);
   void refuse_for_lack_of_memory(internal::HttpTransfer& transfer);
@@ -77,6 +79,7 @@ class HttpClient::Loop : public std::enable_shared_from_this<HttpClient::Loop> {
   std::multiset<Time> waiting_limits_;
   std::unordered_map<internal::HttpTransfer*, Transfer> active_;
   std::vector<internal::Easy> spare_;
+  Time next_silence_ = Time::max();  // No stream has been silent for too long before that.
 
   std::atomic<std::uint32_t> open_{0};  // Taken in and not ended.
   std::atomic<std::uint64_t> ended_{0};

@@ -3,6 +3,8 @@
 #include <curl/curl.h>
 
 #include <algorithm>
+#include <charconv>
+#include <ctime>
 #include <utility>
 
 namespace cohort {
@@ -23,6 +25,7 @@ ErrorCode code_of(int status, FailureType type) {
   switch (type) {
     case FailureType::kHttp429: return ErrorCode::kRejected;
     case FailureType::kTimeout: return ErrorCode::kTimedOut;
+    case FailureType::kHttpAuth:
     case FailureType::kHttp4xx:
       return status == 404 || status == 410 ? ErrorCode::kNotFound
              : status == 409                ? ErrorCode::kConflict
@@ -41,6 +44,21 @@ std::string_view HttpResponse::header(std::string_view name) const {
   const auto found =
       std::ranges::find_if(headers, [&](const HttpHeader& each) { return same_header_name(each.name, name); });
   return found == headers.end() ? std::string_view() : found->value;
+}
+
+std::optional<Duration> parse_retry_after(std::string_view value, std::int64_t now) {
+  constexpr std::int64_t kMost = 365LL * 24 * 3600;
+  if (value.empty()) return std::nullopt;
+  if (std::ranges::all_of(value, [](char c) { return c >= '0' && c <= '9'; })) {
+    std::int64_t seconds = kMost;
+    std::from_chars(value.data(), value.data() + value.size(), seconds);  // Out of range: it stays the most.
+    return std::chrono::seconds(std::min(seconds, kMost));
+  }
+  // Every form of a date in HTTP begins with the day of the week; curl_getdate takes much more than those.
+  const bool is_word = (value[0] | 0x20) >= 'a' && (value[0] | 0x20) <= 'z';
+  const std::time_t date = is_word ? curl_getdate(std::string(value).c_str(), nullptr) : -1;
+  if (date < 0) return std::nullopt;
+  return std::chrono::seconds(std::clamp<std::int64_t>(date - now, 0, kMost));
 }
 
 HttpAnswer require_success(HttpAnswer answer) {

@@ -29,6 +29,8 @@ TEST(HttpMessageTest, AStatusMeansWhatItMeans) {
   EXPECT_EQ(type_of(204), FailureType::kSuccess);
   EXPECT_EQ(type_of(302), FailureType::kSuccess);
   EXPECT_EQ(type_of(404), FailureType::kHttp4xx);
+  EXPECT_EQ(type_of(401), FailureType::kHttpAuth);
+  EXPECT_EQ(type_of(403), FailureType::kHttpAuth);
   EXPECT_EQ(type_of(408), FailureType::kTimeout);
   EXPECT_EQ(type_of(429), FailureType::kHttp429);
   EXPECT_EQ(type_of(500), FailureType::kHttp5xx);
@@ -50,6 +52,18 @@ TEST(HttpMessageTest, AFailureTellsTheBeginningOfTheBody) {
       << "a gateway's word says nothing about the request";
   const HttpAnswer again = require_success(answer);
   EXPECT_EQ(std::get<Failure>(again).type, FailureType::kHttp5xx) << "a failure stays one";
+}
+
+TEST(HttpMessageTest, RetryAfterIsSecondsOrADate) {
+  const std::int64_t now = 784'111'777;  // Sun, 06 Nov 1994 08:49:37 GMT
+  EXPECT_EQ(parse_retry_after("120", now), 120s);
+  EXPECT_EQ(parse_retry_after("0", now), 0s);
+  EXPECT_EQ(parse_retry_after("Sun, 06 Nov 1994 08:50:07 GMT", now), 30s);
+  EXPECT_EQ(parse_retry_after("Sun, 06 Nov 1994 08:40:00 GMT", now), 0s);
+  EXPECT_EQ(parse_retry_after("99999999999999999999999", now), std::chrono::hours(24 * 365));
+  for (const char* malformed : {"", "soon", "-1", "1.5", "+3", "12 s", "0x10", "Sunday", "3 apples"}) {
+    EXPECT_EQ(parse_retry_after(malformed, now), std::nullopt) << malformed;
+  }
 }
 
 TEST(HttpMessageTest, EveryResultOfCurlHasAKind) {

@@ -1,12 +1,15 @@
 #include "provider/http/http_transfer.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <ctime>
 #include <utility>
 
 #include "provider/http/address_rules.h"
@@ -154,6 +157,7 @@ HttpTransfer::HttpTransfer(HttpRequest request, const HttpClientOptions& options
                                                                    : options.connect_timeout),
       limit_(std::min(end_by_timeout(request_, options, pipe != nullptr, begun_),
                       request_.deadline.value_or(Time::max()))),
+      silence_limit_(limit_ == Time::max() ? options.timeout : Duration::zero()),
       max_body_(request_.max_response_bytes != 0 ? request_.max_response_bytes : options.max_response_bytes),
       max_headers_(options.max_header_bytes),
       promise_("http", std::move(on_cancel)),
@@ -179,7 +183,7 @@ void HttpTransfer::set_method() {
 void HttpTransfer::start(Easy easy, const HttpClientOptions& options, Time now) {
   easy_ = std::move(easy);
   state = State::kActive;
-  started_ = now;
+  started_ = last_heard_ = now;
   was_sent_.store(true, std::memory_order_relaxed);
   CURL* const handle = easy_.get();
   curl_slist* list = curl_slist_append(nullptr, "Expect:");  // Else a large body waits a second for leave.
@@ -217,9 +221,11 @@ void HttpTransfer::start(Easy easy, const HttpClientOptions& options, Time now) 
   curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS, milliseconds(connect_timeout_));
   if (limit_ != Time::max()) {
     curl_easy_setopt(handle, CURLOPT_TIMEOUT_MS, milliseconds(limit_ - now));
-  } else {
-    curl_easy_setopt(handle, CURLOPT_LOW_SPEED_LIMIT, 1L);
-    curl_easy_setopt(handle, CURLOPT_LOW_SPEED_TIME, (milliseconds(options.timeout) + 999) / 1000);
+  }
+  if (silence_limit_ != Duration::zero() && !request_.body.empty()) {  // A server that is being told something listens.
+    curl_easy_setopt(handle, CURLOPT_XFERINFOFUNCTION, &HttpTransfer::on_progress);
+    curl_easy_setopt(handle, CURLOPT_XFERINFODATA, this);
+    curl_easy_setopt(handle, CURLOPT_NOPROGRESS, 0L);
   }
   curl_easy_setopt(handle, CURLOPT_SSL_VERIFYPEER, options.verify_tls ? 1L : 0L);
   curl_easy_setopt(handle, CURLOPT_SSL_VERIFYHOST, options.verify_tls ? 2L : 0L);
@@ -258,9 +264,16 @@ std::size_t HttpTransfer::on_body(char* data, std::size_t size, std::size_t coun
   return static_cast<HttpTransfer*>(self)->take_body({data, size * count});
 }
 
+int HttpTransfer::on_progress(void* self, curl_off_t, curl_off_t, curl_off_t, curl_off_t sent) {
+  auto& transfer = *static_cast<HttpTransfer*>(self);
+  if (sent > std::exchange(transfer.sent_, sent)) transfer.last_heard_ = system_clock().now();
+  return 0;
+}
+
 std::size_t HttpTransfer::take_header(std::string_view line) {
   const std::size_t taken = line.size();
   header_bytes_ += taken;
+  if (pipe_) last_heard_ = system_clock().now();
   if (header_bytes_ > max_headers_) {
     refused_ = "its headers are larger than allowed";
     return 0;
@@ -288,6 +301,7 @@ std::size_t HttpTransfer::take_header(std::string_view line) {
 std::size_t HttpTransfer::take_body(std::string_view piece) {
   body_begun_ = true;
   if (pipe_ && response_.status < 400) {
+    last_heard_ = system_clock().now();
     paused_ = !pipe_->put(piece);
     return paused_ ? CURL_WRITEFUNC_PAUSE : piece.size();
   }
@@ -324,10 +338,9 @@ std::string HttpTransfer::subject() const {
 }
 
 FailureType HttpTransfer::type_of_timeout() const {
-  if (paused_) return FailureType::kCancelled;  // Who reads it was too slow, not who writes it.
-  if (started_ - begun_ > limit_ - started_)
-    return FailureType::kCancelled;  // Most of its time it waited for its turn.
-  if (info(CURLINFO_PRETRANSFER_TIME_T) > 0 || limit_ - started_ < connect_timeout_ / 4) return FailureType::kTimeout;
+  if (paused_) return FailureType::kLocal;                                // The reader was too slow, not the server.
+  if (started_ - begun_ > limit_ - started_) return FailureType::kLocal;  // Most of its time it waited for its turn.
+  if (info(CURLINFO_PRETRANSFER_TIME_T) > 0 || limit_ - started_ < connect_timeout_) return FailureType::kTimeout;
   if (tls_begun_) return FailureType::kTls;
   const Url url;
   curl_url_set(url.url, CURLUPART_URL, request_.url.c_str(), 0);
@@ -337,7 +350,7 @@ FailureType HttpTransfer::type_of_timeout() const {
 
 FailureType HttpTransfer::type_of(CURLcode code) const {
   if (code == CURLE_OPERATION_TIMEDOUT) return type_of_timeout();
-  if (lacks_means(code)) return FailureType::kCancelled;
+  if (lacks_means(code)) return FailureType::kLocal;
   const std::string_view told(error_text_.data());
   if (code == CURLE_RECV_ERROR && told.find("chunk") != std::string_view::npos) return FailureType::kDecode;
   return classify_curl(code);
@@ -346,6 +359,12 @@ FailureType HttpTransfer::type_of(CURLcode code) const {
 // We, not they, have no descriptors, ports or memory left.
 bool HttpTransfer::lacks_means(CURLcode code) const {
   if (code == CURLE_OUT_OF_MEMORY || code == CURLE_FAILED_INIT) return true;
+  // Names are looked up and certificates are read with descriptors too, and libcurl does not say what was missing.
+  if (code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_SSL_CACERT_BADFILE || code == CURLE_COULDNT_CONNECT) {
+    const int spare = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (spare < 0) return is_shortage(errno);
+    ::close(spare);
+  }
   long number = 0;
   curl_easy_getinfo(easy_.get(), CURLINFO_OS_ERRNO, &number);
   return code == CURLE_COULDNT_CONNECT &&
@@ -364,12 +383,11 @@ Failure HttpTransfer::private_address_failure() const {
 
 HttpAnswer HttpTransfer::answer_of(CURLcode code, Time now) {
   response_.latency = now - begun_;
-  if (code == CURLE_OK) {
+  // A server that says what is wrong has been understood, even if the end of what it says is missing.
+  const bool has_status = response_.status >= 400 && expects_status_ && header_bytes_ <= max_headers_;
+  if (code == CURLE_OK || has_status) {
     response_.reused_connection = connections_made() == 0;
-    if (!response_.header("retry-after").empty()) {
-      response_.retry_after =
-          std::chrono::seconds(std::clamp<curl_off_t>(info(CURLINFO_RETRY_AFTER), 0, 365LL * 24 * 3600));
-    }
+    response_.retry_after = parse_retry_after(response_.header("retry-after"), std::time(nullptr));
     return std::move(response_);
   }
   if (code == CURLE_COULDNT_CONNECT && !private_address_.empty()) return private_address_failure();
@@ -378,8 +396,8 @@ HttpAnswer HttpTransfer::answer_of(CURLcode code, Time now) {
   std::string text = subject() + ": " + std::string(to_string(type)) + ": ";
   text += refused_.empty() ? std::string_view(told) : refused_;
   const ErrorCode error = lacks_means(code)                  ? ErrorCode::kRejected
-                          : type == FailureType::kCancelled  ? ErrorCode::kCancelled
                           : code == CURLE_OPERATION_TIMEDOUT ? ErrorCode::kTimedOut
+                          : type == FailureType::kCancelled  ? ErrorCode::kCancelled
                           : type == FailureType::kDecode     ? ErrorCode::kInternal
                                                              : ErrorCode::kUnavailable;
   const bool too_large = (is_too_large_ || code == CURLE_FILESIZE_EXCEEDED) && response_.status < 500;

@@ -76,8 +76,14 @@ class HttpTransfer {
 
   [[nodiscard]] std::uint32_t connections_made() const;
   void go_on() {
+    last_heard_ = system_clock().now();  // Until now it was not asked.
     if (state == State::kActive) curl_easy_pause(easy_.get(), CURLPAUSE_CONT);
   }
+  /// When it will have been silent for too long; for a stream that may last.
+  [[nodiscard]] Time silent_at() const {
+    return silence_limit_ == Duration::zero() || paused_ ? Time::max() : saturating_add(last_heard_, silence_limit_);
+  }
+  void note_silence() { refused_ = "nothing came for too long"; }
 
   State state = State::kNew;
 
@@ -88,6 +94,7 @@ class HttpTransfer {
 
   static curl_socket_t on_socket(void* self, curlsocktype purpose, curl_sockaddr* address);
   static CURLcode on_tls(CURL* easy, void* context, void* self);
+  static int on_progress(void* self, curl_off_t, curl_off_t, curl_off_t, curl_off_t sent);
   static std::size_t on_header(char* data, std::size_t size, std::size_t count, void* self);
   static std::size_t on_body(char* data, std::size_t size, std::size_t count, void* self);
   std::size_t take_header(std::string_view line);
@@ -106,7 +113,10 @@ class HttpTransfer {
   const Time begun_;
   Time started_{};
   const Duration connect_timeout_;
-  const Time limit_;  // When it must have ended.
+  const Time limit_;              // When it must have ended.
+  const Duration silence_limit_;  // 0: it has none.
+  Time last_heard_{};
+  curl_off_t sent_ = 0;
   const std::size_t max_body_;
   const std::size_t max_headers_;
   Promise<HttpAnswer> promise_;

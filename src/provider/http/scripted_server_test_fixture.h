@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <functional>
@@ -205,6 +206,10 @@ class ScriptedServer {
   void accept_all() {
     for (;;) {
       const int fd = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+      if (fd < 0 && errno == EMFILE) {  // A test has taken all descriptors, and will give them back.
+        std::this_thread::yield();
+        continue;
+      }
       if (fd < 0) return;
       ++connections_;
       {

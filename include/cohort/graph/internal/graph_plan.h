@@ -34,9 +34,10 @@ struct NodeSpec {
   std::string group;
   StepOptions step;
   bool has_timeout = false;
+  bool lightweight = false;
   std::optional<std::uint32_t> concurrency;
   std::optional<Demand> demand;
-  Router* pool = nullptr;
+  std::shared_ptr<Router> pool;
   std::function<bool(const RunValues&)> when;
   /// Makes the value at `place`; what it throws is its failure.
   std::function<void(const RunValues&, const Error&, void* place)> fallback;

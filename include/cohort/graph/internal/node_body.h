@@ -131,7 +131,7 @@ class TypedNodeBody final : public NodeBody {
   using Returned = typename Call::Returned;
   using Value = typename Call::Value;
 
-  TypedNodeBody(F callable, std::array<std::uint32_t, sizeof...(Inputs)> inputs, Router* const& pool)
+  TypedNodeBody(F callable, std::array<std::uint32_t, sizeof...(Inputs)> inputs, const std::shared_ptr<Router>& pool)
       : callable_(std::move(callable)), inputs_(inputs), pool_(pool) {}
 
   [[nodiscard]] std::size_t value_size() const override { return sizeof(Value); }
@@ -148,10 +148,12 @@ class TypedNodeBody final : public NodeBody {
       }
       leave(end, caught([&]() -> Result<Value> {
               return pool_
-                  ->call([&, deadline = context.deadline](const Attempt& attempt) {
-                    enter(context, attempt, deadline);
-                    return answer([&]() -> decltype(auto) { return call(run, context); });
-                  })
+                  ->call(
+                      [&](const Attempt& attempt) {
+                        enter(context, attempt);
+                        return answer([&]() -> decltype(auto) { return call(run, context); });
+                      },
+                      request_of(context))
                   .result;
             }));
     }
@@ -164,7 +166,7 @@ class TypedNodeBody final : public NodeBody {
         if (pool_ == nullptr) {
           result.emplace(as_result(co_await async_answer(run, context)));
         } else {
-          auto routed = co_await pool_->call_async(AsyncTry{this, &run, &context, context.deadline});
+          auto routed = co_await pool_->call_async(AsyncTry{this, &run, &context}, request_of(context));
           result.emplace(std::move(routed.result));
         }
       } catch (...) {
@@ -176,9 +178,12 @@ class TypedNodeBody final : public NodeBody {
   }
 
  private:
-  static void enter(NodeContext& context, const Attempt& attempt, Time deadline) {
+  static CallOptions request_of(const NodeContext& context) {
+    return CallOptions().with_deadline(context.deadline).with_stop(context.stop).as_retry(context.attempt > 1);
+  }
+  static void enter(NodeContext& context, const Attempt& attempt) {
     context.provider = &attempt;
-    context.deadline = std::min(deadline, attempt.deadline);
+    context.deadline = attempt.deadline;
   }
 
   Returned call(const RunValues& run, NodeContext& context) const {
@@ -227,9 +232,8 @@ class TypedNodeBody final : public NodeBody {
     const TypedNodeBody* body;
     const RunValues* run;
     NodeContext* context;
-    Time deadline;  // Of the node.
     Task<Answer> operator()(const Attempt& attempt) const {
-      enter(*context, attempt, deadline);
+      enter(*context, attempt);
       return body->async_answer(*run, *context);
     }
   };
@@ -267,7 +271,7 @@ class TypedNodeBody final : public NodeBody {
 
   F callable_;
   std::array<std::uint32_t, sizeof...(Inputs)> inputs_;
-  Router* const& pool_;
+  const std::shared_ptr<Router>& pool_;  // The spec's, which may be set later.
 };
 
 }  // namespace internal

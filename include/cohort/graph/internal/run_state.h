@@ -26,8 +26,8 @@ class TaskRecord;
 /// 1. `state` goes from open to started, to ending, to ended; a node that never runs goes from open to ending at once.
 ///    Who takes it to ending by a compare-and-swap ends it, alone, and writes outcome, error and value before it stores
 ///    ended. Others read those of nodes that have ended.
-/// 2. `waits` counts the inputs that have not ended. Who takes it to 0 sees to it that the node is started, in a series
-///    perhaps later. However many try: who takes `state` from open to started does it.
+/// 2. `waits` counts the inputs that have not ended. Who takes it to 0 starts the node. However many try: who takes
+///    `state` from open to started does it.
 /// 3. A value is made by the attempt that claimed its record. One that nobody waits for any more may still make it
 /// while
 ///    others read: they look at `has_value`, which was written before the node ended, and only the destructor at
@@ -43,6 +43,7 @@ struct NodeSlot {
   std::atomic<bool> unwanted{false};  ///< It has been, or is being, cancelled.
   std::atomic<bool> made{false};
   bool has_value = false;
+  bool is_fallback = false;  ///< Its value is that of otherwise().
   Outcome outcome = Outcome::kOk;
   std::atomic<std::uint32_t> last_input{kNone};  ///< Whose end let it start.
   std::atomic<std::uint32_t> attempt_count{0};
@@ -52,7 +53,7 @@ struct NodeSlot {
   Time ended_at{};
   Attempts attempts;  ///< Of who runs it.
   std::unique_ptr<Error> error;
-  std::atomic<TaskRecord*> record{nullptr};  ///< Of the current attempt; not of one in a series of several.
+  std::atomic<TaskRecord*> record{nullptr};  ///< Of the current attempt.
 };
 
 /// One run of a graph: shared by who asked for it and by the records of its nodes, so that a body that comes late finds
@@ -90,7 +91,7 @@ class RunState final : public RunValues {
   Time ended_at{};
   Time deadline = Time::max();
   bool awaited = false;                   ///< A task asked for it, and waits: its nodes are awaited, see Scheduler.
-  bool let_in = false;                    ///< All its nodes were let into their groups at its start, as a series.
+  std::atomic<bool> cancelled{false};     ///< By its caller.
   std::atomic<std::uint32_t> pending{0};  ///< Nodes that have not ended.
   std::uint32_t last_ended = 0;           ///< The node that ended the run.
 

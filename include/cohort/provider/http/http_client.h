@@ -38,8 +38,10 @@ struct HttpClientOptions {
 /// Calls over HTTP, all of them on one thread of its own; connections are kept and used again.
 ///
 ///     auto client = HttpClient::make();
-///     HttpAnswer answer = (*client)->fetch("http://127.0.0.1:8080/page");            // blocks; a task keeps its
-///     permits HttpAnswer answer = co_await (*client)->fetch_async("http://127.0.0.1:8080/page");  // suspends
+///     HttpAnswer one = (*client)->fetch("http://127.0.0.1:8080/page");                  // blocks
+///     HttpAnswer two = co_await (*client)->fetch_async("http://127.0.0.1:8080/page");   // suspends
+///
+/// A task keeps its permits meanwhile.
 ///
 /// With a Router, where each kind of failure counts as what it is:
 ///
@@ -49,7 +51,7 @@ struct HttpClientOptions {
 ///
 /// A request that cannot be sent (a bad URL, a line break in a header, an address that is not allowed) fails as
 /// kHttp4xx: it is its own fault. What a time-out means depends on how far the call had come: no address is kDns, no
-/// connection kConnect, no secure one kTls, no answer kTimeout; but one that was given less than a quarter of
+/// connection kConnect, no secure one kTls, no answer kTimeout; but one that was given less than
 /// `connect_timeout` in all is always kTimeout.
 ///
 /// Thread-safety: thread-safe. Its destructor ends open calls with kEnded.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -78,6 +79,10 @@ struct HttpResponse {
   /// The first header of that name, in any case; empty if there is none.
   [[nodiscard]] std::string_view header(std::string_view name) const;
 };
+
+/// What a Retry-After header means at that time (seconds since 1970): a number of seconds, or a date. Nothing: there is
+/// none, or it is malformed. At most a year.
+[[nodiscard]] std::optional<Duration> parse_retry_after(std::string_view value, std::int64_t now);
 
 /// The `detail` of a Failure whose answer was larger than allowed, and of a status below 500.
 inline constexpr std::string_view kTooLarge = "too large";

@@ -95,6 +95,7 @@ class SessionTable {
     std::size_t ended = 0;
   };
   [[nodiscard]] virtual Counts counts() = 0;
+  [[nodiscard]] virtual std::vector<SessionLockWaits> lock_waits() = 0;
   /// Does what is due, and returns when something will be.
   virtual std::optional<Time> sweep() = 0;
   /// The end: takes everything out, closes it, and gives it to the caller.

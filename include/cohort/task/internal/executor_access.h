@@ -7,7 +7,6 @@
 #include "cohort/base/clock.h"
 #include "cohort/base/error.h"
 #include "cohort/task/internal/await_state.h"
-#include "cohort/task/internal/series_record.h"
 #include "cohort/task/internal/task_record.h"
 
 namespace cohort::internal {
@@ -20,7 +19,6 @@ struct ExecutorAccess {
   static void set_home(Executor& executor, TaskRecord& record);
   static void submit(Executor& executor, TaskRecord& record);
   [[nodiscard]] static Clock& clock_of(Executor& executor);
-  static bool run_series(Executor& executor, SeriesRecord& series, Time now);
   /// Cancels what came with a lease that has been closed.
   static void close_group(Executor& executor, GroupLease& lease);
   [[nodiscard]] static std::uint32_t shortest_queue(Executor& executor);

@@ -33,7 +33,7 @@ struct GroupAddress {
 class TaskLabel {
  public:
   static constexpr std::size_t kMaxKeyBytes = 1024;
-  static constexpr std::size_t kMaxIdBytes = 256;
+  static constexpr std::size_t kMaxIdLength = 256;
 
   /// One byte more than is allowed is kept of what is too long.
   TaskLabel(const GroupAddress& group, std::string_view id);

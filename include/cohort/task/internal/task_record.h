@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -63,6 +64,7 @@ struct TaskExtras {
   SubmitOptions options;
   Turn* turn = nullptr;             ///< While kTaken, if it has a limit on its run time.
   OwnedTimer limit;                 ///< The queue or run time-out, whichever phase it is in.
+  std::optional<Time> body_limit;   ///< What its body has set in their place. The body's.
   OwnedTimer wake;                  ///< The end of a sleep, or of a timed await.
   AwaitState* awaiting = nullptr;   ///< What a parked task waits for.
   Duration layer1_bound_before{0};  ///< While it sleeps: how long layer 1 had been full before,
@@ -94,8 +96,7 @@ class TaskRecord : public ListLinks<TaskRecord> {
   TaskRecord(const GroupAddress& group_address, std::string_view task_id)
       : leased(group_address.lease != nullptr), label_(group_address, task_id) {}
   /// Another task with the same names.
-  explicit TaskRecord(const TaskLabel& like, bool is_series = false)
-      : leased(like.lease() != nullptr), series(is_series), label_(like) {}
+  explicit TaskRecord(const TaskLabel& like) : leased(like.lease() != nullptr), label_(like) {}
   static void* operator new(std::size_t size) { return allocate_block(size); }
   static void operator delete(void* block, std::size_t size) { free_block(block, size); }
   static void* operator new(std::size_t size, std::align_val_t alignment) { return ::operator new(size, alignment); }
@@ -128,7 +129,7 @@ class TaskRecord : public ListLinks<TaskRecord> {
     unref();
   }
 
-  [[nodiscard]] const TaskLabel& label() const { return series ? series_label() : label_; }
+  [[nodiscard]] const TaskLabel& label() const { return label_; }
   [[nodiscard]] std::string task_id() const { return std::string(label().id()); }
   [[nodiscard]] std::string group_key() const { return std::string(label().key()); }
 
@@ -201,6 +202,8 @@ class TaskRecord : public ListLinks<TaskRecord> {
     return there != nullptr ? *there : make_extras();
   }
   [[nodiscard]] TaskExtras* extras_if_any() const { return extras_.load(std::memory_order_acquire); }
+  /// When its time is over; nothing: it has no limit. For its body.
+  [[nodiscard]] std::optional<Time> time_limit() const;
   /// Why it did not succeed, or null. Once it is done.
   [[nodiscard]] const Error* error() const;
   /// For the one who claimed, before publish.
@@ -212,7 +215,6 @@ class TaskRecord : public ListLinks<TaskRecord> {
   static constexpr std::uint32_t kWaiters = 4;
   static constexpr int kStatusShift = 8;
 
-  [[nodiscard]] const TaskLabel& series_label() const;
   void enter_group();
   void leave_group(Time now);
   TaskExtras& make_extras();
@@ -239,8 +241,7 @@ class TaskRecord : public ListLinks<TaskRecord> {
   bool special = false;          ///< It came with extras. Set before it is handed in, as is
   bool timed = false;            ///< that it has a limit on its run time,
   const bool leased;             ///< and that it came with a token.
-  const bool series = false;     ///< A SeriesRecord: several tasks, one after the other.
-  bool readmitted = false;       ///< It was taken back out of such a one. Set before it is handed in again.
+  bool kept = false;             ///< Its executor has no reference of its own: it runs where it was made.
   bool claimed_by_body = false;  ///< The body's; the scheduler reads it after the body has ended.
 
  private:
