@@ -169,12 +169,12 @@ inline double opened_by_poison() {
   return opened;
 }
 
-/// The same three when every request fails everywhere, so often that the retries are used up: the seconds until all
-/// breakers are open.
+/// The same three when every request fails everywhere and there are no retries left, so that no failure counts in a row:
+/// the seconds until all breakers are open, by their rates.
 inline double outage_to_open() {
   double worst = 0;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
-    CasePool pool(3, seed);
+    CasePool pool(3, seed, {.retries = {.ratio = 0, .floor_per_second = 0}});
     for (int i = 0; i < 2000; ++i) {
       pool.request(FailureType::kSuccess, 1ms);
       pool.clock.advance(pool.pause(100));

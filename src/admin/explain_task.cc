@@ -11,6 +11,11 @@ namespace {
 
 using Reasons = std::vector<std::string>;
 
+// A task without steps is completed when it comes, so only damage makes it poison.
+bool is_damaged(const ChainTask& task) {
+  return task.state == ChainState::kPoison && task.request.callbacks.empty();
+}
+
 std::string step_text(const ChainTask& task) {
   const Callback* callback = task.callback();
   if (callback == nullptr) return "all steps are done";
@@ -23,20 +28,28 @@ std::string in_seconds(WallTime from, WallTime to) {
   return format_duration(std::chrono::duration_cast<Duration>(left));
 }
 
+std::string names(const std::vector<std::string>& tasks) {
+  std::string all;
+  for (const std::string& each : tasks) all += (all.empty() ? "'" : ", '") + each + "'";
+  return all.empty() ? "others" : all;
+}
+
 // A suspect has the node to itself, and everybody else waits for it.
 void explain_gate(const ChainTask& task, NodeControl& control, Reasons& reasons) {
   const GateStatus gate = control.engine.gate();
   const bool waits_to_be_alone = std::ranges::find(gate.suspects, task.id()) != gate.suspects.end();
   if (waits_to_be_alone) {
-    std::string inside;
-    for (const std::string& each : gate.inside) inside += (inside.empty() ? "'" : ", '") + each + "'";
     reasons.push_back("its step ran when two nodes died, so it must run alone; it waits for the gate, which " +
                       (gate.alone.empty()
-                           ? (inside.empty() ? std::string("is free") : "the steps of " + inside + " hold")
+                           ? (gate.inside.empty() ? std::string("is free") : "the steps of " + names(gate.inside) + " hold")
                            : "task '" + gate.alone + "' holds"));
   } else if (!gate.alone.empty() && gate.alone != task.id()) {
     reasons.push_back("it waits for the gate: task '" + gate.alone +
                       "' holds it, because its step ran when two nodes died and now runs alone");
+  } else if (!gate.is_clear && !gate.suspects.empty() && task.state == ChainState::kReady) {
+    reasons.push_back("it waits for the gate: the step of task '" + gate.suspects.front() +
+                      "' ran when two nodes died and runs alone next, when the steps of " + names(gate.inside) +
+                      " have ended");
   }
 }
 
@@ -66,7 +79,9 @@ void explain_ready(const ChainTask& task, NodeControl& control, bool paused, Wal
 
 void explain_end(const ChainTask& task, Reasons& reasons) {
   if (!task.error.empty()) reasons.push_back(task.error);
-  if (has_dead_letter(task.state)) {
+  if (is_damaged(task)) {
+    reasons.push_back("`cohort dead-letters show " + task.id() + "` has what was in its row; submit it again");
+  } else if (has_dead_letter(task.state)) {
     reasons.push_back("it stopped at " + step_text(task) + "; `cohort retry " + task.id() + "` goes on from there");
   }
 }
@@ -81,7 +96,8 @@ std::string text_of(const ChainTask& task) {
     case ChainState::kFailed: return "it failed";
     case ChainState::kCancelled: return "it was cancelled";
     case ChainState::kExpired: return "its deadline passed before it could go on";
-    case ChainState::kPoison: return "one of its steps takes nodes down";
+    case ChainState::kPoison:
+      return is_damaged(task) ? "its row in the store cannot be read" : "one of its steps takes nodes down";
   }
   return {};
 }

@@ -19,6 +19,26 @@ class ExplainTaskTest : public ChainWorldTest {
   std::atomic<NodeState> state{NodeState::kRunning};
 };
 
+TEST_F(ExplainTaskTest, ASuspectThatIsNextIsNamedByThoseWhoWaitForIt) {
+  add_async("deaf", [](StepContext& step) -> Task<PluginResult> {
+    co_await sleep_for(step.attempt() <= 2 ? Duration(15s) : Duration(1s));
+    co_return PluginResult::success();
+  });
+  start({.retry = {.backoff = 1s, .jitter = 0}});
+  submit(chain("suspect", {{.plugin = "deaf", .timeout = 10s}}));
+  submit(chain("long", {{.plugin = "sleep", .parameters = R"({"ms": 120000})"}}, "long"));
+  advance(35s);
+  ASSERT_EQ(engine->gate().suspects, std::vector<std::string>{"suspect"}) << explain("suspect");
+  submit(chain("other", {{.plugin = "note"}}, "other"));
+  advance(2s);
+  const std::string said = explain("other");
+  EXPECT_NE(said.find("the step of task 'suspect' ran when two nodes died and runs alone next, when the steps of 'long'"),
+            std::string::npos)
+      << said;
+  advance(120s);
+  EXPECT_EQ(get("other").state, ChainState::kCompleted);
+}
+
 TEST_F(ExplainTaskTest, TheGateAndItsHolderAreNamed) {
   add_async("deaf", [](StepContext& step) -> Task<PluginResult> {
     co_await sleep_for(step.attempt() <= 2 ? Duration(15s) : Duration(10min));

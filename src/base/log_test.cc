@@ -50,6 +50,15 @@ TEST(LogTest, UrlsAreShownWithoutTheirSecrets) {
   EXPECT_EQ(without_secrets("'https://me:pass@host:1/path?token=1#x' and http://b/?k=2 failed"),
             "'https://***@host:1/path?***' and http://b/?*** failed");
   EXPECT_EQ(without_secrets("https://host/a/b"), "https://host/a/b");
+  EXPECT_EQ(without_secrets("http://me:pa'ss@host/x failed"), "http://***@host/x failed");
+}
+
+TEST(LogTest, ValuesWithTheNamesOfSecretsAreNotShown) {
+  EXPECT_EQ(without_secrets("exit 1: token=abc, retry"), "exit 1: token=***, retry");
+  EXPECT_EQ(without_secrets(R"({"Password": "hunter2", "n": 1})"), R"({"Password": "***", "n": 1})");
+  EXPECT_EQ(without_secrets("DB_PASSWORD='x y' AWS_SECRET_ACCESS_KEY=k"), "DB_PASSWORD='*** y' AWS_SECRET_ACCESS_KEY=***");
+  EXPECT_EQ(without_secrets("> Authorization: Bearer a.b.c"), "> Authorization: ***");
+  EXPECT_EQ(without_secrets("the token is old; secrets: "), "the token is old; secrets: ");
 }
 
 }  // namespace

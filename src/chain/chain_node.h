@@ -146,6 +146,9 @@ void ChainCore<Faults>::tick() {
     for (const auto& [id, run] : runs_) runs.push_back(run);
   }
   if (loses) lose_lease("it could not be renewed in time");
+  if (store_.fault()) {  // Nothing that they do could be written any more.
+    for (const RunRef& run : runs) run->request_stop();
+  }
   if (clock_has_jumped()) looks = true;
   if (renews) renew();
   for (const RunRef& run : runs) {
@@ -581,7 +584,7 @@ ChainStats ChainCore<Faults>::stats() const {
 
 template <class Faults>
 GateStatus ChainCore<Faults>::gate_status() const {
-  GateStatus status{.alone = gate_.alone(), .suspects = gate_.suspects()};
+  GateStatus status{.alone = gate_.alone(), .suspects = gate_.suspects(), .is_clear = gate_.is_clear()};
   std::vector<RunRef> runs;
   {
     MutexLock lock(mutex_);

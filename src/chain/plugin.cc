@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <new>
 #include <system_error>
 #include <utility>
 
@@ -46,6 +47,8 @@ PluginResult result_of_exception(std::exception_ptr exception) {
       if (is_shortage(error.code().value())) return PluginResult::interrupted(error.what());
     }
     return may_pass(error.code()) ? PluginResult::retry(error.what()) : PluginResult::failure(error.what());
+  } catch (const std::bad_alloc& error) {
+    return PluginResult::interrupted(error.what());
   } catch (const std::exception& error) {
     return PluginResult::failure(error.what());
   } catch (...) {

@@ -2,6 +2,9 @@
 
 #include <array>
 #include <cstdio>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "cli/text.h"
 
@@ -23,12 +26,20 @@ void append_escaped(std::string& out, char32_t value) {
 
 Result<json> parse_json(std::string_view text) {
   bool too_deep = false;
-  const json::parser_callback_t watch = [&](int depth, json::parse_event_t, json&) {
+  std::string twice;
+  std::vector<std::set<std::string>> keys;  // Of the objects that have not ended.
+  const json::parser_callback_t watch = [&](int depth, json::parse_event_t event, json& value) {
     too_deep = too_deep || depth > kMaxDepth;
+    if (event == json::parse_event_t::object_start) keys.emplace_back();
+    if (event == json::parse_event_t::object_end) keys.pop_back();
+    if (event == json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second) {
+      twice = value.get<std::string>();
+    }
     return !too_deep;
   };
   try {
     json value = json::parse(text, watch);
+    if (!twice.empty()) return Error{ErrorCode::kInvalid, "the key '" + twice + "' is there twice"};
     if (!too_deep) return value;
   } catch (const json::parse_error& error) {
     return Error{ErrorCode::kInvalid, "it is not JSON: byte " + std::to_string(error.byte) + " cannot be understood"};

@@ -66,6 +66,7 @@ TEST(JsonText, EscapesWhatATerminalWouldObeyAndStaysTheSameJson) {
 TEST(ParseJson, RefusesWhatIsNestedTooDeep) {
   EXPECT_TRUE(parse_json(R"({"a": [1, {"b": null}]})").ok());
   EXPECT_FALSE(parse_json(std::string(100'000, '[')).ok());
+  EXPECT_EQ(parse_json(R"({"a": {"b": 1}, "c": {"b": 2, "b": 3}})").error().message, "the key 'b' is there twice");
   EXPECT_FALSE(parse_json(std::string(500, '[') + std::string(500, ']')).ok());
   EXPECT_FALSE(parse_json("{").ok());
   EXPECT_FALSE(parse_json("").ok());

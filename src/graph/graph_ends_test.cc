@@ -47,6 +47,54 @@ TEST_F(EarlyDefaultTest, AChainWhoseFirstNodeHangsGivesItsCallerTheRest) {
   EXPECT_GE(run.reports()[0].ran, 70ms);
 }
 
+// One in ten takes twenty times as long as the others. If only those counted that were not cut short, they would be given
+// less and less.
+TEST_F(EarlyDefaultTest, WhatWasCutShortCountsAsLong) {
+  first = slow("first", 1h);
+  first->otherwise(7);
+  int runs = 0;
+  second = builder
+               .node(
+                   "second",
+                   [&runs](const int& x) -> Task<int> {
+                     co_await sleep_for(++runs % 10 == 0 ? Duration(200ms) : Duration(10ms));
+                     co_return x + 1;
+                   },
+                   *first)
+               .output();
+  build({.timeout = 500ms, .node_timeout = 10s});
+  int incomplete = 0;
+  for (int i = 0; i < 6000; ++i) {
+    if (!graph->run({}).complete()) ++incomplete;
+    world.executor.run_until_idle();
+  }
+  EXPECT_LE(incomplete, 60);
+}
+
+TEST_F(EarlyDefaultTest, AttemptsAndTheWaitsBetweenThemCount) {
+  first = slow("first", 1h);
+  first->otherwise(7);
+  int tries = 0;
+  second = builder
+               .node(
+                   "second",
+                   [&tries](const int& x) -> Task<Result<int>> {
+                     co_await sleep_for(10ms);
+                     if (++tries % 2 == 1) co_return Error{ErrorCode::kUnavailable, "the first try fails"};
+                     co_return x + 1;
+                   },
+                   *first)
+               .retry({.max_retries = 1, .backoff = 100ms, .jitter = 0})
+               .output();
+  build({.timeout = 500ms, .node_timeout = 10s});
+  int incomplete = 0;
+  for (int i = 0; i < 100; ++i) {
+    if (!graph->run({}).complete()) ++incomplete;
+    world.executor.run_until_idle();
+  }
+  EXPECT_EQ(incomplete, 0);
+}
+
 TEST_F(EarlyDefaultTest, AtMostHalfOfTheTimeIsKept) {
   make(40ms);
   for (int i = 0; i < 20; ++i) {

@@ -67,7 +67,8 @@ class BasicGraphEngine final : public GraphEngine {
 
   bool begin(RunState& run, NodeRecord& record) override {
     NodeSlot& slot = run.slot(record.index());
-    if (slot.state.load(std::memory_order_acquire) != State::kStarted) return false;  // It has been cancelled.
+    if (slot.state.load(std::memory_order_acquire) != State::kStarted) return false;  // It has been cancelled,
+    if (slot.unwanted.load(std::memory_order_seq_cst)) return false;                  // or is about to be.
     if (slot.attempts.number() == 1) {
       slot.started_at.store(record.started_at.time_since_epoch().count(), std::memory_order_relaxed);
     }
@@ -84,9 +85,13 @@ class BasicGraphEngine final : public GraphEngine {
       paces_.learn_wait(index, (has_begun ? record.started_at : record.ended_at) - record.submitted_at);
       if (has_begun) add_busy(run.slot(index), record.ended_at - record.started_at);
       if (status == TaskStatus::kSuccess && is_in_time(run, record)) {
-        paces_.learn_success(index, record.ended_at - record.submitted_at);
+        paces_.learn_end(index, since_ready(run, index, record.ended_at));
         end_well(run, index, record.ended_at);
       } else {
+        // It takes longer than it was given, nobody knows how much. Without that only the quick ones would count, and
+        // the slower ones would be given less and less.
+        const bool is_late = status == TaskStatus::kTimedOutRunning || status == TaskStatus::kTimedOutQueued;
+        if (is_late) paces_.learn_end(index, 2 * since_ready(run, index, record.ended_at));
         Walk walk;
         conclude(run, index, {record, status, record.ended_at}, walk);
         finish_walk(run, walk);
@@ -323,6 +328,11 @@ class BasicGraphEngine final : public GraphEngine {
       }
     }
     end(run, index, State::kStarted, outcome, std::move(error), attempt.at, walk);
+  }
+
+  // With earlier attempts, and the waits between them.
+  static Duration since_ready(const RunState& run, std::uint32_t index, Time end) {
+    return end - Time(Duration(run.slot(index).ready_at.load(std::memory_order_relaxed)));
   }
 
   // (The executor has seen to a timed one.)

@@ -26,8 +26,8 @@ class NodePaces {
   [[nodiscard]] Duration queued(std::uint32_t node) const {
     return Duration(static_cast<std::int64_t>(nodes_[node].queued_ns.load(std::memory_order_relaxed)));
   }
-  /// How long it takes from the end of that node until all that need it have ended, in the 95th percentile of those
-  /// that succeeded, along the longest way. Nothing: that is not known yet.
+  /// How long it takes from the end of that node until all that need it have ended, in the 95th percentile, along the
+  /// longest way. Nothing: that is not known yet.
   [[nodiscard]] std::optional<Duration> rest_after(std::uint32_t node) const {
     const Duration::rep rest = nodes_[node].rest_ns.load(std::memory_order_relaxed);
     return rest < 0 ? std::nullopt : std::optional(Duration(rest));
@@ -40,8 +40,8 @@ class NodePaces {
     const float after = before + (waited - before) / 4;
     if (after != before) nodes_[node].queued_ns.store(after, std::memory_order_relaxed);
   }
-  /// and has succeeded after so long, the wait included.
-  void learn_success(std::uint32_t node, Duration took) {
+  /// and a node has ended so long after its last input, waits and attempts included; or would have, as far as is known.
+  void learn_end(std::uint32_t node, Duration took) {
     if (nodes_[node].is_measured) record(node, took);
   }
 

@@ -29,7 +29,7 @@ bool NodeRecord::run() {
   if (!begun_) {
     begun_ = true;
     if (!run_->engine().begin(*run_, *this)) {
-      claim_by_body(TaskStatus::kSuccess);
+      fail({ErrorCode::kCancelled, "nobody needs it any more"});
       return true;
     }
     const Attempts& attempts = run_->slot(index_).attempts;

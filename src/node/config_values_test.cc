@@ -48,6 +48,25 @@ TEST(ConfigValuesTest, EmptyTextsAreTheDefaults) {
   }
 }
 
+TEST(ConfigValuesTest, TheOlderLogLevelCountsUnlessTheNewerIsThere) {
+  EXPECT_EQ(parse_config("node: {log_level: debug}")->log.level, LogLevel::kDebug);
+  for (const char* text : {"node: {log_level: debug}\nlog: {level: error}", "log: {level: error}\nnode: {log_level: debug}"}) {
+    EXPECT_EQ(parse_config(text)->log.level, LogLevel::kError) << text;
+  }
+}
+
+TEST(ConfigValuesTest, WhatAProgramMayLeave) {
+  const auto config = parse_config(
+      "chains: {poison_after: 4}\nplugins: {exec: {programs: {p: {path: /bin/p, output: text, artifacts: out, "
+      "max_artifacts: 5MiB}}}}");
+  ASSERT_TRUE(config) << config.error();
+  EXPECT_EQ(config->chains.poison_after, 4U);
+  const ExecProgram& program = config->exec.programs.at("p");
+  EXPECT_EQ(program.output, ExecProgram::Output::kText);
+  EXPECT_EQ(program.artifacts, "out");
+  EXPECT_EQ(program.max_artifacts, 5U << 20U);
+}
+
 TEST(ConfigValuesTest, EveryKeySetsItsMember) {
   const Result<NodeConfig> config = parse_config(R"(
 node: {name: n7, log_level: debug, drain_grace: 1m}

@@ -302,6 +302,13 @@ Section<HttpPool> pool_section() {
       .section("breaker", &HttpPool::breaker, breaker_section(), "The circuit breaker of each URL.");
 }
 
+// Both keys set the same member, and the later one in the text would win.
+void prefer_log_level(NodeConfig& config, const YamlNode& root, const ConfigPlace& place) {
+  const YamlNode* const log = root.find("log");
+  const YamlNode* const level = log != nullptr ? log->find("level") : nullptr;
+  if (level != nullptr) log_level().read(*level, config.log.level, place);
+}
+
 Section<NodeConfig> make_table() {
   const auto group = [](NodeConfig& config, const std::string& name) -> auto& {
     return name == "defaults" ? config.group_defaults : config.groups[name];
@@ -335,7 +342,11 @@ const Section<NodeConfig>& table() {
 Result<NodeConfig> parse_config(std::string_view text, std::string_view name) {
   internal::ConfigProblems problems;
   NodeConfig config;
-  if (const auto root = internal::read_yaml(text, problems)) table().read(*root, config, {.problems = &problems});
+  if (const auto root = internal::read_yaml(text, problems)) {
+    const ConfigPlace place{.problems = &problems};
+    table().read(*root, config, place);
+    if (problems.count() == 0) prefer_log_level(config, *root, place);
+  }
   if (problems.count() > 0) return Error{ErrorCode::kInvalid, problems.to_string(name)};
   return config;
 }

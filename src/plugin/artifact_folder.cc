@@ -1,6 +1,7 @@
 #include "plugin/artifact_folder.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <fstream>
 #include <iterator>
 #include <system_error>
@@ -84,7 +85,12 @@ Result<std::vector<Artifact>> keep_artifacts(const fs::path& folder, const fs::p
   if (found->empty()) return std::vector<Artifact>();
   fs::create_directories(of_step, failed);
   if (failed) return from_system("no folder for its artifacts could be made in '" + root.string() + "'", failed);
-  std::ofstream(of_task / "task", std::ios::binary | std::ios::trunc) << task_id;
+  std::ofstream name_file(of_task / "task", std::ios::binary | std::ios::trunc);
+  if (!(name_file << task_id).flush()) {  // Without it nobody would know when the folder may go.
+    const std::error_code why(errno, std::generic_category());
+    fs::remove_all(of_step, failed);
+    return from_system("the folder of its artifacts could not be written", why);
+  }
   std::vector<Artifact> kept;
   for (Found& each : *found) {
     const fs::path to = of_step / each.name;

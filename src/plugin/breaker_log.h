@@ -12,9 +12,11 @@ namespace cohort {
 inline void log_breakers(Router& router, const std::string& pool) {
   router.on_event([pool](const ProviderEvent& event) {
     if (event.from == event.to) return;
-    const bool opens = event.to == BreakerState::kOpen;
+    const bool opens = event.to == BreakerState::kOpen && !event.shadow;
     const std::string duration = opens ? format_duration(event.open_duration) : "";
-    const std::string message = "the breaker of a provider is " + std::string(to_string(event.to));
+    const std::string message = (event.shadow ? "the shadow breaker of a provider, which refuses nothing, is "
+                                              : "the breaker of a provider is ") +
+                                std::string(to_string(event.to));
     if (opens) {
       COHORT_LOG(kWarning, "provider", message, {"pool", pool}, {"provider", event.provider}, {"reason", event.reason},
                  {"for", duration});

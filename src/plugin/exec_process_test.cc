@@ -5,10 +5,15 @@
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
+#include <fstream>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -50,11 +55,29 @@ TEST_F(ExecProcessTest, NoDescendantEscapes) {
   }
 }
 
+TEST_F(ExecProcessTest, TheProcessThatEmbedsItIsNoSubreaper) {
+  ASSERT_EQ(run_script("echo '{}'").kind(), Kind::kSuccess);
+  int is_subreaper = 1;
+  ASSERT_EQ(::prctl(PR_GET_CHILD_SUBREAPER, &is_subreaper), 0);
+  EXPECT_EQ(is_subreaper, 0);
+}
+
+// Where this process may make one, so may the helper, which is its child.
+bool may_make_cgroup() {
+  std::ifstream mounts("/proc/self/mounts");
+  for (std::string device, folder, type, rest; mounts >> device >> folder >> type && std::getline(mounts, rest);) {
+    const std::string made = folder + "/cohort-test-" + std::to_string(::getpid());
+    if (type == "cgroup2" && ::mkdir(made.c_str(), 0755) == 0) return ::rmdir(made.c_str()) == 0;
+  }
+  return false;
+}
+
 TEST_F(ExecProcessTest, ACgroupIsUsedWhereOneMayBeMade) {
   auto with = ExecHelper::start({}, true);
   auto without = ExecHelper::start({}, false);
   ASSERT_TRUE(with && without);
   EXPECT_FALSE((*without)->has_cgroups());
+  EXPECT_TRUE((*with)->has_cgroups() || !may_make_cgroup());
   const PluginResult result = run_script(R"(echo "{\"cgroup\": \"$(grep ^0:: /proc/self/cgroup)\"}")");
   ASSERT_EQ(result.kind(), Kind::kSuccess) << result.reason();
   EXPECT_EQ(has(result.outputs()["cgroup"], "cohort-steps-"), (*with)->has_cgroups());

@@ -30,6 +30,11 @@ constexpr std::size_t kPiece = std::size_t{8} << 20U;
 constexpr std::size_t kMaxEnding = 16;
 
 Error error(ErrorCode code, std::string text) { return {code, std::move(text)}; }
+// kRejected: this process lacks the means, which is nobody's fault.
+Error error_of(int number, const std::string& what) {
+  return error(is_shortage(number) ? ErrorCode::kRejected : ErrorCode::kUnavailable,
+               what + ": " + std::generic_category().message(number));
+}
 Error stopped() { return error(ErrorCode::kCancelled, "it was asked to stop while it fetched the file"); }
 
 bool is_plain(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); }
@@ -77,8 +82,7 @@ class HalfFile {
 
  private:
   void fail(int number) {
-    failure_ = error(ErrorCode::kUnavailable,
-                     "'" + path_.string() + "' cannot be written: " + std::generic_category().message(number));
+    failure_ = error_of(number, "'" + path_.string() + "' cannot be written");
   }
 
   const fs::path path_;
@@ -124,7 +128,7 @@ ssize_t HalfFile::copy_from(int source) {
     got = ::read(source, buffer.data(), buffer.size());
   } while (got < 0 && errno == EINTR);
   if (got < 0) {
-    failure_ = error(ErrorCode::kUnavailable, "it cannot be read: " + std::generic_category().message(errno));
+    failure_ = error_of(errno, "it cannot be read");
   } else if (got > 0 && !write({buffer.data(), static_cast<std::size_t>(got)})) {
     return -1;
   }
@@ -253,6 +257,7 @@ ErrorCode code_of(int status) {
 
 Error error_of(const Failure& failure) {
   if (failure.type == FailureType::kHttp4xx) return {ErrorCode::kInvalid, failure.error.message};
+  if (failure.type == FailureType::kLocal) return {ErrorCode::kRejected, failure.error.message};
   const bool is_late = failure.error.code == ErrorCode::kTimedOut;
   return {is_late ? ErrorCode::kTimedOut : ErrorCode::kUnavailable, failure.error.message};
 }

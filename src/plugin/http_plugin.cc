@@ -88,6 +88,7 @@ HttpAnswer judge(const HttpStep& step, HttpAnswer answer, const std::string& wha
 PluginResult result_of_failure(const Routed<HttpResponse>& routed, const Tries& tries, const Clock& clock) {
   const std::string& reason = routed.result.error().message;
   if (tries.last && !tries.may_pass) return PluginResult::failure(reason);
+  if (tries.last && tries.last->type == FailureType::kLocal) return PluginResult::interrupted(reason, tries.wait());
   if (routed.end == RouteEnd::kAllOpen && routed.retry_at) {
     const Duration wait = std::clamp<Duration>(*routed.retry_at - clock.now(), Duration::zero(), kLongestWait);
     return PluginResult::retry(reason, wait);

@@ -43,7 +43,8 @@ Result<std::string> expected_of(const nlohmann::json& parameters) {
 }
 
 PluginResult failed_to_read(const std::filesystem::path& path, int number) {
-  return PluginResult::retry("'" + path.string() + "' cannot be read: " + std::generic_category().message(number));
+  std::string reason = "'" + path.string() + "' cannot be read: " + std::generic_category().message(number);
+  return is_shortage(number) ? PluginResult::interrupted(std::move(reason)) : PluginResult::retry(std::move(reason));
 }
 
 PluginResult compared(std::string sha256, const std::string& expected, std::uint64_t bytes) {

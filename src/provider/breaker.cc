@@ -36,6 +36,10 @@ class Complaints {
     if (value >= low && value <= high) return;
     add(std::string(field) + " is " + number(value) + "; it must be from " + number(low) + " to " + number(high));
   }
+  void half(const char* field, double value) {
+    if (value * 2 == std::floor(value * 2)) return;
+    add(std::string(field) + " is " + number(value) + "; it must be 0, 0.5 or 1");
+  }
   void positive(const char* field, Duration value) {
     if (value <= Duration::zero()) add(std::string(field) + " must be longer than 0");
   }
@@ -97,6 +101,7 @@ Result<void> BreakerOptions::check() const {
     const auto type = static_cast<FailureType>(i);
     const std::string field = "rules[" + std::string(to_string(type)) + "].weight";
     complaints.range(field.c_str(), rules[type].weight, 0, 1);
+    complaints.half(field.c_str(), rules[type].weight);
   }
   return complaints.result();
 }

@@ -71,6 +71,9 @@ Result<void> BasicBreaker<Faults>::reconfigure(const BreakerOptions& options, st
     const Duration call_timeout = options_.call_timeout;
     options_ = options;
     if (options_.call_timeout == Duration::zero()) options_.call_timeout = call_timeout;
+    if (!options_.can_be_slow()) {
+      COHORT_LOG(kWarning, "provider", "the slow_call_threshold is longer than the time-out: no call can be slow");
+    }
     set_live();
     const Time now = clock_.now();
     BreakerEvent event;

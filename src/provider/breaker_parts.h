@@ -273,9 +273,10 @@ void BasicBreaker<Faults>::end_probe(const Permit& permit, ProbeEnd end, Time no
       case ProbeEnd::kSuccess:
         std::erase_if(successes_, [&](Time at) { return now - at >= kSuccessCounts; });
         successes_.push_back(now);
+        refused_ = false;
         break;
       case ProbeEnd::kFailure: ++failures_; break;
-      case ProbeEnd::kRefused: refused_ = true; break;
+      case ProbeEnd::kRefused: refused_ = successes(now) == 0; break;
       case ProbeEnd::kCutOff: ++cut_off_probes_; break;
       case ProbeEnd::kNothing: break;
     }
@@ -300,7 +301,7 @@ bool BasicBreaker<Faults>::probes_failed() const {
 // Where nothing speaks against the provider, the period is extended instead.
 template <class Faults>
 bool BasicBreaker<Faults>::opens_at_end_of_period() const {
-  return failures_ != 0 || (refused_ && successes_.empty()) || Faults::kNeverExtend;
+  return failures_ != 0 || refused_ || Faults::kNeverExtend;
 }
 
 template <class Faults>

@@ -65,9 +65,13 @@ class Model {
       if (!known) return;
       const bool succeeded = rule.is_answer && !(slow && rule.counts);
       const bool half = rule.counts && rule.weight == 0.5;
-      if (succeeded) good_.push_back(now);
+      forget_old_successes(now);
+      if (succeeded) {
+        good_.push_back(now);
+        refused_ = false;
+      }
       if ((rule.is_answer && !succeeded) || (rule.counts && rule.weight == 1)) ++bad_;
-      if (half) refused_ = true;
+      if (half) refused_ = good_.empty();
       if (succeeded || half) cut_off_probes_ = 0;
       decide(now);
       return;
@@ -170,7 +174,7 @@ class Model {
       forget_old_successes(now);
       if (failed()) return reopen(now);
       if (now < half_open_until_) return;
-      if (bad_ == 0 && !(refused_ && good_.empty())) {
+      if (bad_ == 0 && !refused_) {
         half_open_until_ = now + options_.half_open_max_duration;
       } else if (own_probes() == 0) {
         reopen(now);

@@ -289,6 +289,19 @@ TEST_F(BreakerTest, ASuccessCountsForTenMinutes) {
   EXPECT_EQ(breaker->state(), BreakerState::kClosed);
 }
 
+TEST_F(BreakerTest, A429BesideASuccessDoesNotCountWhenTheSuccessHasExpired) {
+  for (const bool success_first : {true, false}) {
+    make();
+    half_open();
+    for (const bool success : {success_first, !success_first}) {
+      breaker->allow().finish(success ? FailureType::kSuccess : FailureType::kHttp429, 1ms);
+    }
+    clock.advance(20min);
+    EXPECT_TRUE(breaker->allow()) << success_first;
+    EXPECT_EQ(breaker->snapshot().attempt, 0U);
+  }
+}
+
 TEST_F(BreakerTest, OnlyTakenSlotsRefuseAProviderThatIsWellAgain) {
   for (const Duration between : {Duration(10ms), Duration(100ms), Duration(1s), Duration(31s), Duration(60s)}) {
     make();
@@ -432,6 +445,12 @@ TEST_F(BreakerTest, ItCanBeReconfiguredWithoutLosingWhatItHasMeasured) {
   EXPECT_EQ(breaker->state(), BreakerState::kOpen);
   options.window.buckets = 3;
   EXPECT_EQ(breaker->reconfigure(options).error().code, ErrorCode::kInvalid);
+}
+
+TEST_F(BreakerTest, AWeightThatCannotBeKeptIsRefused) {
+  BreakerOptions options;
+  options.rules[FailureType::kHttp429].weight = 0.3;
+  EXPECT_EQ(options.check().error().message, "rules[http_429].weight is 0.3; it must be 0, 0.5 or 1");
 }
 
 TEST_F(BreakerTest, ImpossibleOptionsAreRefusedWithTheNamesOfTheFields) {

@@ -2,7 +2,19 @@
 
 #include <algorithm>
 
+#include "cohort/base/log.h"
+
 namespace cohort {
+namespace {
+
+std::uint32_t at_least_one(std::uint32_t max_concurrent) {
+  if (max_concurrent == 0) COHORT_LOG(kWarning, "provider", "a bulkhead has at least 1 place, and 1 is used");
+  return std::max(1U, max_concurrent);
+}
+
+}  // namespace
+
+Bulkhead::Bulkhead(std::uint32_t max_concurrent) : most_(at_least_one(max_concurrent)) {}
 
 bool Bulkhead::try_enter() {
   std::uint32_t inside = inside_.load(std::memory_order_seq_cst);
@@ -38,7 +50,7 @@ void Bulkhead::leave() {
 }
 
 void Bulkhead::resize(std::uint32_t max_concurrent) {
-  most_.store(std::max(1U, max_concurrent), std::memory_order_seq_cst);
+  most_.store(at_least_one(max_concurrent), std::memory_order_seq_cst);
   MutexLock lock(mutex_);
   freed_.notify_all();
 }

@@ -60,14 +60,18 @@ class Corrected {
 ProviderOptions in_pool(ProviderOptions provider, const RouterOptions& pool) {
   BreakerOptions& breaker = provider.breaker;
   if (breaker.call_timeout == Duration::zero()) breaker.call_timeout = pool.timeout;
-  if (breaker.slow_call_threshold && *breaker.slow_call_threshold > breaker.call_timeout) {
+  if (!breaker.can_be_slow()) {
     COHORT_LOG(kWarning, "provider", "the slow_call_threshold is longer than the time-out: no call can be slow",
-               {"provider", provider.name}, {"slow_call_threshold", format_duration(*breaker.slow_call_threshold)},
+               {"provider", provider.name}, {"slow_call_threshold", format_duration(breaker.slow_from())},
                {"timeout", format_duration(breaker.call_timeout)});
   }
   if (pool.auth_is_failure) breaker.rules[FailureType::kHttpAuth] = FailureRule();
   if (provider.max_concurrent == 0) {
     COHORT_LOG(kWarning, "provider", "max_concurrent is at least 1, and 1 is used", {"provider", provider.name});
+  }
+  if (provider.rate && (provider.rate->count == 0 || provider.rate->period <= Duration::zero())) {
+    COHORT_LOG(kWarning, "provider", "a rate has a count and a period above 0, and the least are used",
+               {"provider", provider.name});
   }
   return provider;
 }
@@ -487,7 +491,8 @@ bool Route::serves_well(std::size_t index) const {
   const Breaker& breaker = router_->providers_[index]->breaker();
   const Breaker::Snapshot seen = breaker.snapshot();
   // (A success since it was last excused: else an outage would excuse itself until the window is empty.)
-  return seen.state == BreakerState::kClosed && seen.window.calls >= 5 && !router_->providers_[index]->was_excused() &&
+  const bool is_closed = seen.state == BreakerState::kClosed || (seen.shadow && seen.state != BreakerState::kForcedOpen);
+  return is_closed && seen.window.calls >= 5 && !router_->providers_[index]->was_excused() &&
          seen.window.error_rate() < breaker.options().error_rate_threshold / 2;
 }
 
@@ -538,7 +543,8 @@ bool Route::fail(Failure failure) {
   const bool fails_over = provider.breaker().rule(type).fails_over;
   const bool is_suspicious =
       type == FailureType::kHttp5xx || type == FailureType::kDecode || type == FailureType::kUnknown;
-  if (fails_over && is_suspicious) {
+  // (A probe decides now: the request may go on for long.)
+  if (fails_over && is_suspicious && !permit_.is_probe()) {
     Held held{index, std::move(permit_), type, latency, failure_->detail, serves_well(index)};
     if (blame_request(held)) return false;
     held_.push_back(std::move(held));

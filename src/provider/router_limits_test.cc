@@ -446,6 +446,53 @@ TEST_F(RouterLimitsTest, OptionsThatAreCorrectedAreReported) {
   EXPECT_EQ(router->options().max_failover_attempts, 1U);
 }
 
+TEST_F(RouterLimitsTest, OptionsOfProvidersThatAreCorrectedAreReported) {
+  const Log log;
+  auto made = Router::make({{.name = "it", .max_concurrent = 0, .rate = Rate{.count = 0}}}, {.clock = &world.clock}).value();
+  made->provider(0).derate(2, "ann", "too much");
+  Bulkhead none(0);
+  EXPECT_EQ(none.max_concurrent(), 1U);
+  ASSERT_TRUE(made->provider(0).breaker().reconfigure({.slow_call_threshold = 1min}, "ann", "slower"));
+  for (const char* part : {"max_concurrent is at least 1", "a rate has a count", "a part to derate to", "a bulkhead has",
+                           "slow_call_threshold is longer than the time-out"}) {
+    EXPECT_TRUE(log.has(part)) << part << "\n" << log.text;
+  }
+}
+
+TEST_F(RouterLimitsTest, NoMessageShowsATimeThatIsOver) {
+  make(1);
+  open("a");
+  Route route(*router);
+  ASSERT_FALSE(route.next());
+  world.clock.advance(1min);
+  EXPECT_EQ(route.error().message.find("-"), std::string::npos) << route.error().message;
+}
+
+TEST_F(RouterLimitsTest, AFailedProbeCountsAtOnce) {
+  make(2);
+  open("a");
+  world.clock.advance(5s);
+  ASSERT_TRUE(breaker_of("a").would_allow());
+  Route route(*router);
+  ASSERT_TRUE(route.next());
+  ASSERT_EQ(route.attempt().provider, "a");
+  EXPECT_TRUE(route.fail({FailureType::kHttp5xx, {ErrorCode::kUnavailable, "broken"}, {}, {}}));
+  EXPECT_EQ(breaker_of("a").state(), BreakerState::kOpen) << "though the request goes on";
+  ASSERT_TRUE(route.next());
+  route.succeed();
+}
+
+TEST_F(RouterLimitsTest, AnswersThatDifferOnlyInADetailThatOneLacksAreAlike) {
+  make(3);
+  for (int i = 0; i < 60; ++i) static_cast<void>(ask("abc"));
+  int tries = 0;
+  const auto routed = router->call([&](const Attempt&) -> std::variant<std::string, Failure> {
+    return Failure{FailureType::kHttp5xx, {ErrorCode::kUnavailable, "broken"}, {}, ++tries == 1 ? "HTTP 500" : ""};
+  });
+  EXPECT_EQ(routed.end, RouteEnd::kNotRetryable);
+  EXPECT_EQ(routed.tries.size(), 2U);
+}
+
 // ---- tiers
 
 class TierTest : public RouterLimitsTest {
@@ -531,6 +578,18 @@ TEST_F(RouterLimitsTest, AShadowChangesNoChoiceAndNoAnswer) {
   ASSERT_EQ(breaker_of("a").state(), BreakerState::kOpen);
   router->find("a")->cool_until(in(1s));
   EXPECT_EQ(ask("a").retry_at, in(1s)) << "not when the shadow would close";
+}
+
+TEST_F(RouterLimitsTest, AnOpenShadowBlamesTheRequestAsAClosedOneDoes) {
+  breaker.shadow = true;
+  breaker.consecutive_failure_threshold = 1;
+  make(3);
+  for (int i = 0; i < 60; ++i) static_cast<void>(ask("abc"));
+  for (const char* name : {"a", "b", "c"}) breaker_of(name).allow().failure(FailureType::kConnect);
+  ASSERT_EQ(breaker_of("a").state(), BreakerState::kOpen);
+  const auto routed = ask("");
+  EXPECT_EQ(routed.end, RouteEnd::kNotRetryable);
+  EXPECT_EQ(routed.tries.size(), 2U);
 }
 
 TEST_F(RouterLimitsTest, AShadowOnlySaysWhatItWouldDo) {

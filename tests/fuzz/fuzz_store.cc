@@ -156,6 +156,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
     if (i == 20'000) fail("a task that was not damaged did not run");
     std::this_thread::sleep_for(1ms);
   }
+  const NewTask fresh{.id = "fresh", .group = "fresh", .callbacks = {{.plugin = "ok"}, {.plugin = "ok"}}};
+  if ((*node)->chains().submit(fresh).await().ok()) {
+    for (int i = 0; state_of(**node, "fresh") != ChainState::kCompleted; ++i) {
+      if (i == 20'000) fail("a task that came after the damage did not run");
+      std::this_thread::sleep_for(1ms);
+    }
+  } else if (!store.fault()) {
+    fail("a sound store took no new task");
+  }
   static_cast<void>(wait<TaskPage>([&](auto done) { store.list({}, std::move(done)); }));
   static_cast<void>(wait<std::vector<DeadLetter>>([&](auto done) { store.dead_letters("", 100, std::move(done)); }));
   static_cast<void>(wait<std::vector<ChainEvent>>([&](auto done) { store.events(0, 100, std::move(done)); }));

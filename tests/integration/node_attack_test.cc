@@ -17,10 +17,10 @@ class NodeAttackTest : public NodeTest {
   /// A step "until" that runs until a file is there, and notes each start in another.
   void write_patient_config(const std::string& more = "") {
     write_file(path("until.sh"),
-               "#!/bin/sh\necho started >> \"$1.starts\"\nwhile ! [ -e \"$1\" ]; do sleep 0.02; done\n", true);
+               "#!/bin/sh\necho $$ > \"$1.pid\"\necho started >> \"$1.starts\"\nwhile ! [ -e \"$1\" ]; do sleep 0.02; done\n", true);
     write_file(path("art.sh"), "#!/bin/sh\nprintf abc > out/a.txt\nwc -c < out/a.txt\n", true);
     write_file(path("cohort.yaml"), more + R"(
-groups: {defaults: {max_concurrency: 8}}
+groups: {defaults: {max_concurrency: 8}, narrow: {max_concurrency: 1}}
 plugins:
   exec:
     programs:
@@ -82,6 +82,9 @@ TEST_F(NodeAttackTest, AJumpOfTheClockExpiresDelaysAndRepeatsNothing) {
     start_node();
     const std::string running = submit(until(std::string("file") + offset));
     wait_for_text(path(std::string("file") + offset + ".starts"), "started");
+    const std::string behind = submit(until(std::string("behind") + offset), "narrow");
+    wait_for_text(path(std::string("behind") + offset + ".starts"), "started");
+    const std::string queued = submit({{"plugin", "exec"}, {"parameters", {{"program", "art"}}}}, "narrow");
     ASSERT_TRUE(post("/v1/groups/waits/pause", json::object()).contains("paused"));
     const std::string waiting = submit({{"plugin", "exec"}, {"parameters", {{"program", "art"}}}}, "waits");
     const std::string retried =
@@ -96,8 +99,12 @@ TEST_F(NodeAttackTest, AJumpOfTheClockExpiresDelaysAndRepeatsNothing) {
 
     EXPECT_EQ(ready_status(), 200);
     EXPECT_EQ(get("/v1/tasks/" + running)["state"], "processing");
+    EXPECT_EQ(get("/v1/tasks/" + queued)["state"], "ready");
     write_file(path("go"), "");
     write_file(path(std::string("file") + offset), "");
+    write_file(path(std::string("behind") + offset), "");
+    EXPECT_EQ(when_ended(behind)["state"], "completed") << offset;
+    EXPECT_EQ(when_ended(queued)["state"], "completed") << offset;
     EXPECT_EQ(when_ended(running)["state"], "completed") << offset;
     EXPECT_EQ(text_of(path(std::string("file") + offset + ".starts")), "started\n") << "it ran once";
     ASSERT_TRUE(post("/v1/groups/waits/resume", json::object()).contains("paused"));
@@ -145,6 +152,9 @@ TEST_F(NodeAttackTest, ADamagedRowIsPoisonAndStopsNobody) {
 TEST_F(NodeAttackTest, AReplacedStoreEndsTheWorkAndEverybodySaysTheSame) {
   write_patient_config();
   start_node();
+  submit(until("never"));
+  wait_for_text(path("never.starts"), "started");
+  const int running = std::stoi(text_of(path("never.pid")));
   const auto file = path("data") / "cohort.db";
   std::filesystem::rename(file, path("away"));
   while (ready_status() == 200) std::this_thread::sleep_for(5ms);
@@ -153,6 +163,7 @@ TEST_F(NodeAttackTest, AReplacedStoreEndsTheWorkAndEverybodySaysTheSame) {
   EXPECT_EQ(get("/v1/node")["problem"], problem);
   EXPECT_NE(node_->read_until(problem), "");
   EXPECT_EQ(post("/v1/tasks", {{"group", "g"}})["status"], 503);
+  while (::kill(running, 0) == 0) std::this_thread::sleep_for(5ms);  // Its step could not be written any more.
   std::filesystem::rename(path("away"), file);
   stop_node();
   start_node();

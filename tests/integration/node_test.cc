@@ -131,6 +131,7 @@ TEST_F(NodeTest, ASecondSignalLeavesAtOnce) {
   start_node();
   const std::string id = submit_slow(path("log"), "1000");
   wait_for_text(path("log"), "started");
+  const auto begun = std::chrono::steady_clock::now();
   node_->send(SIGTERM);
   node_->send(SIGTERM);  // In the same second: the same signal.
   EXPECT_NE(node_->read_until("stopping"), "");
@@ -142,6 +143,7 @@ TEST_F(NodeTest, ASecondSignalLeavesAtOnce) {
     }
   });
   EXPECT_NE(node_->read_until("leaving at once"), "");
+  EXPECT_GE(std::chrono::steady_clock::now() - begun, 1s);
   insists.request_stop();
   insists.join();
   EXPECT_EQ(node_->wait(), 1);

@@ -40,7 +40,8 @@ class LogSink {
 /// were about to call the earlier sink may still do so.
 void set_log_sink(LogSink* sink, LogLevel level = LogLevel::kInfo);
 
-/// Text that may hold URLs, fit for a log: user names, passwords and queries of the URLs are replaced by "***".
+/// Text from outside, fit for a log: user names, passwords and queries of URLs, and the values of `token=…`,
+/// `password: …` and the like, are replaced by "***".
 [[nodiscard]] std::string without_secrets(std::string_view text);
 
 namespace internal {

@@ -31,6 +31,7 @@ struct GateStatus {
   std::string alone = {};                  ///< The task whose step runs alone now; empty: none does.
   std::vector<std::string> suspects = {};  ///< Tasks that wait to run alone.
   std::vector<std::string> inside = {};    ///< Tasks whose steps run now.
+  bool is_clear = true;                    ///< Steps that need not be alone may begin.
 };
 
 /// What a node has taken in from its broker.

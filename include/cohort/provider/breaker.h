@@ -70,6 +70,8 @@ struct BreakerOptions {
   [[nodiscard]] Result<void> check() const;
   /// From when on a call is slow.
   [[nodiscard]] Duration slow_from() const;
+  /// False: a call is over before it is slow.
+  [[nodiscard]] bool can_be_slow() const { return call_timeout == Duration::zero() || slow_from() <= call_timeout; }
   friend bool operator==(const BreakerOptions&, const BreakerOptions&) = default;
 };
 
@@ -314,7 +316,7 @@ class BasicBreaker {
   std::vector<Time> successes_ COHORT_GUARDED_BY(mutex_);  // When they ended.
   std::uint32_t failures_ COHORT_GUARDED_BY(mutex_) = 0;
   std::uint32_t cut_off_probes_ COHORT_GUARDED_BY(mutex_) = 0;  // In a row.
-  bool refused_ COHORT_GUARDED_BY(mutex_) = false;              // One of them was too much for the provider.
+  bool refused_ COHORT_GUARDED_BY(mutex_) = false;  // One was too much for the provider, and none has succeeded since.
   std::uint32_t next_probe_ COHORT_GUARDED_BY(mutex_) = 0;
   // Those that are out; also those of an earlier time half open, which keep the provider busy still.
   std::vector<Probe> probes_ COHORT_GUARDED_BY(mutex_);

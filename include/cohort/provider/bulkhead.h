@@ -40,7 +40,7 @@ class Bulkhead {
   };
 
   /// 0 becomes 1.
-  explicit Bulkhead(std::uint32_t max_concurrent = 50) : most_(max_concurrent == 0 ? 1 : max_concurrent) {}
+  explicit Bulkhead(std::uint32_t max_concurrent = 50);
   Bulkhead(const Bulkhead&) = delete;
   Bulkhead& operator=(const Bulkhead&) = delete;
 

@@ -81,7 +81,7 @@ struct CallOptions {
   CallOptions&& with_stop(std::stop_token token) && { return stop = std::move(token), std::move(*this); }
   CallOptions&& as_retry(bool is = true) && { return is_retry = is, std::move(*this); }
 
-  /// When the caller gives up. Nothing: when the task that calls runs out of time, if it has a limit.
+  /// When the caller gives up. If the task that calls runs out of time earlier, that counts.
   std::optional<Time> deadline{};
   /// The caller's cancel. A call that it stops before the deadline counts nowhere; one that it stops at the deadline or
   /// later is a time-out.
@@ -135,7 +135,7 @@ class Router;
 ///       if (!route.fail(failure)) break;
 ///     }
 ///
-/// It keeps the router alive. Without a deadline of its own a request has that of the task that makes it.
+/// It keeps the router alive. Inside a task with a time limit the earlier of the request's deadline and that counts.
 ///
 /// Thread-safety: confined to one thread at a time.
 class Route {
@@ -178,7 +178,10 @@ class Route {
     std::string detail;
     bool serves_well;  // Its provider serves others well.
 
-    [[nodiscard]] bool is_like(const Held& other) const { return type == other.type && detail == other.detail; }
+    // One that says nothing more than its type is like any of that type.
+    [[nodiscard]] bool is_like(const Held& other) const {
+      return type == other.type && (detail == other.detail || detail.empty() || other.detail.empty());
+    }
   };
   [[nodiscard]] Time now() const;
   [[nodiscard]] bool is_over(Time now);

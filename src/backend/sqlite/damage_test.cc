@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "backend/sqlite/database.h"
 #include "backend/sqlite/folder_lock.h"
 #include "backend/sqlite/schema.h"
 #include "backend/sqlite/store_test_fixture.h"
@@ -61,6 +62,7 @@ class SqliteDamageTest : public testing::Test {
     EXPECT_EQ(sqlite3_exec(database, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(database);
     sqlite3_close(database);
   }
+  int count_on_file(const char* sql) { return static_cast<int>(sqlite::Database(file(), true, {}).value(sql)); }
   /// What a hostile operator does while the node is down.
   void damage(const std::string& sql) {
     store_.reset();
@@ -121,7 +123,7 @@ TEST_F(SqliteDamageTest, EveryColumnIsLookedAtBeforeItIsUsed) {
     sqlite3_open(file().c_str(), &database);
     sqlite3_exec(
         database,
-        "SELECT name FROM pragma_table_info('tasks') WHERE name NOT IN ('seq', 'request_hash', 'format', 'plugin')",
+        "SELECT name FROM pragma_table_info('tasks') WHERE name NOT IN ('seq', 'request_hash', 'format', 'plugin', 'outline')",
         [](void* to, int, char** values, char**) {
           static_cast<std::vector<std::string>*>(to)->emplace_back(values[0]);
           return 0;
@@ -151,12 +153,125 @@ TEST_F(SqliteDamageTest, ARowOfANewerProgramIsLeftAlone) {
   damage("UPDATE tasks SET format = 99 WHERE seq = 1");
   EXPECT_EQ(claim()->id(), "old");
   EXPECT_FALSE(claim());
-  EXPECT_EQ(get("new").error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(get("new").error().code, ErrorCode::kConflict);
   EXPECT_NE(get("new").error().message.find("newer version"), std::string::npos);
   EXPECT_FALSE(letter("new")) << "it is not poison";
   EXPECT_FALSE(wait<Written>([&](auto done) { store_->cancel("new", "", std::move(done)); }));
   damage("UPDATE tasks SET format = 2 WHERE seq = 1");
   EXPECT_EQ(claim()->id(), "new") << "nothing was changed of it";
+}
+
+TEST_F(SqliteDamageTest, OtherRowsOfANewerProgramAreLeftAloneToo) {
+  open();
+  const NewTask ended{.id = "t", .group = "g"};
+  ASSERT_TRUE(wait<std::vector<Result<Submitted>>>([&](auto done) { store_->submit({ended}, std::move(done)); }));
+  ASSERT_TRUE(wait<std::uint64_t>([&](auto done) { store_->command({.kind = "x", .target = "g"}, std::move(done)); }));
+  ASSERT_TRUE(wait<void>([&](auto done) { store_->pause_group("h", true, std::move(done)); }));
+  submit("in-h", "h");
+  damage(
+      "UPDATE events SET format = 99, kind = x'01', at = 0; UPDATE commands SET format = 99, arguments = x'02', at = 0;"
+      "UPDATE groups SET format = 99, paused_total = 'long';"
+      "INSERT INTO dead_letters VALUES ('z', 'g', '', 77, '', '', 0, 0, 0, '', 0, '[]', '', 99)");
+  EXPECT_TRUE(wait<std::vector<ChainEvent>>([&](auto done) { store_->events(0, 10, std::move(done)); })->empty());
+  EXPECT_TRUE(wait<std::vector<Command>>([&](auto done) { store_->commands(0, 10, std::move(done)); })->empty());
+  EXPECT_FALSE(letter("z"));
+  submit("in-h-2", "h");
+  EXPECT_FALSE(wait<void>([&](auto done) { store_->pause_group("h", false, std::move(done)); }));
+  EXPECT_FALSE(wait<void>([&](auto done) { store_->discard_dead_letter("z", std::move(done)); }));
+  ASSERT_TRUE(wait<std::uint64_t>([&](auto done) { store_->remove_ended(Duration::zero(), 100, std::move(done)); }));
+  EXPECT_EQ(stats().damaged, 0U);
+  store_.reset();
+  EXPECT_EQ(count_on_file("SELECT (SELECT count(*) FROM events WHERE format = 99) > 0"), 1);
+  EXPECT_EQ(count_on_file("SELECT count(*) FROM commands WHERE format = 99"), 1);
+  EXPECT_EQ(count_on_file("SELECT count(*) FROM groups WHERE format = 99 AND paused_total = 'long'"), 1);
+  EXPECT_EQ(count_on_file("SELECT count(*) FROM dead_letters WHERE format = 99"), 1);
+}
+
+TEST_F(SqliteDamageTest, RowsOfANewerProgramKeepNobodyWaiting) {
+  open();
+  const auto submit_later = [&](const std::string& id) {
+    NewTask task{.id = id, .group = "g", .callbacks = {{.plugin = "p"}}};
+    task.start_at = system_wall_clock().now() + 1h;
+    ASSERT_TRUE(wait<std::vector<Result<Submitted>>>([&](auto done) { store_->submit({task}, std::move(done)); }));
+  };
+  for (int i = 0; i < 150; ++i) submit_later("new-" + std::to_string(i));
+  submit_later("due");
+  damage("UPDATE tasks SET due_at = strftime('%s', 'now') * 1000000 - 1000000; UPDATE tasks SET format = 99 WHERE id LIKE 'new-%'");
+  const auto task = claim();
+  ASSERT_TRUE(task);
+  EXPECT_EQ(task->id(), "due");
+  const auto answer = wait<ClaimAnswer>(
+      [&](auto done) { store_->claim({.id = "next", .boot = boot(), .group = "g"}, std::move(done)); });
+  EXPECT_FALSE(answer->next_in) << "nothing of this program is due";
+}
+
+TEST_F(SqliteDamageTest, AStrayBodyBecomesNobodysWork) {
+  open();
+  submit("a");
+  submit("b");
+  damage("UPDATE bodies SET seq = 3, request = replace(request, '\"p\"', '\"stray\"') WHERE seq = 2");
+  submit("c");
+  EXPECT_EQ(get("c")->request.callbacks[0].plugin, "p");
+  EXPECT_EQ(get("b")->state, ChainState::kPoison);
+}
+
+TEST_F(SqliteDamageTest, ImpossibleNumbersOfEventsAndCommandsStopNobody) {
+  open();
+  submit("a");
+  const NewTask ended{.id = "t", .group = "g"};
+  ASSERT_TRUE(wait<std::vector<Result<Submitted>>>([&](auto done) { store_->submit({ended}, std::move(done)); }));
+  ASSERT_TRUE(wait<std::uint64_t>([&](auto done) { store_->command({.kind = "x", .target = "g"}, std::move(done)); }));
+  damage("UPDATE events SET seq = 9223372036854775807; UPDATE commands SET seq = 9223372036854775807");
+  EXPECT_TRUE(wait<Written>([&](auto done) { store_->cancel("a", "", std::move(done)); }));
+  EXPECT_TRUE(wait<std::uint64_t>([&](auto done) { store_->command({.kind = "y", .target = "g"}, std::move(done)); }));
+  damage("UPDATE sqlite_sequence SET seq = 9223372036854775807");
+  submit("b");
+  EXPECT_TRUE(wait<Written>([&](auto done) { store_->cancel("b", "", std::move(done)); }));
+}
+
+TEST_F(SqliteDamageTest, ADamagedPauseIsNoneForAnybody) {
+  open();
+  submit("t");
+  ASSERT_TRUE(wait<void>([&](auto done) { store_->pause_group("g", true, std::move(done)); }));
+  damage("UPDATE groups SET paused_total = -5");
+  EXPECT_TRUE(wait<std::vector<std::string>>([&](auto done) { store_->paused_groups(std::move(done)); })->empty());
+  EXPECT_EQ(stats().damaged, 1U);
+  EXPECT_TRUE(claim());
+}
+
+TEST_F(SqliteDamageTest, CountsAreRightAfterDamage) {
+  open();
+  submit("a");
+  submit("b", "h");
+  damage("UPDATE tasks SET state = 2, grp = 'h' WHERE id = 'a'");  // Claimed by nobody: its row cannot be.
+  while (!letter("a")) std::this_thread::yield();
+  EXPECT_EQ(wait<GroupCounts>([&](auto done) { store_->group_count("g", std::move(done)); })->ready, 0U);
+  EXPECT_EQ(wait<GroupCounts>([&](auto done) { store_->group_count("h", std::move(done)); })->ready, 1U);
+  EXPECT_EQ(stats().tasks[static_cast<std::size_t>(ChainState::kReady)], 1U);
+  damage("UPDATE counts SET n = 500 WHERE grp = 'h'");
+  EXPECT_EQ(wait<GroupCounts>([&](auto done) { store_->group_count("h", std::move(done)); })->ready, 1U);
+}
+
+TEST_F(SqliteDamageTest, AListDoesNotReadLargeParameters) {
+  open();
+  const NewTask task{.id = "t", .group = "g", .callbacks = {{.plugin = "p", .parameters = "[\"" + std::string(5000, 'x') + "\"]"}}};
+  ASSERT_TRUE(wait<std::vector<Result<Submitted>>>([&](auto done) { store_->submit({task}, std::move(done)); }));
+  store_.reset();
+  on_file("UPDATE tasks SET state = 6, ended_at = 1; UPDATE bodies SET request = '{broken'");
+  open();
+  const auto page = wait<TaskPage>([&](auto done) { store_->list({}, std::move(done)); });
+  ASSERT_EQ(page->tasks.size(), 1U);
+  EXPECT_EQ(page->tasks[0].state, static_cast<ChainState>(6)) << page->tasks[0].error;
+  EXPECT_EQ(page->tasks[0].request.callbacks[0].plugin, "p");
+}
+
+TEST_F(SqliteDamageTest, ADamagedOutlineIsReadFromTheRequest) {
+  open();
+  submit("t");
+  damage("UPDATE tasks SET outline = '{broken'");
+  const auto page = wait<TaskPage>([&](auto done) { store_->list({}, std::move(done)); });
+  EXPECT_EQ(page->tasks.at(0).state, ChainState::kReady);
+  EXPECT_TRUE(claim());
 }
 
 struct CountingLog final : LogSink {
@@ -343,6 +458,16 @@ TEST_F(SqliteDamageTest, AfterAnUncleanEndTheFileIsChecked) {
   EXPECT_NE(refused.error().message.find("is damaged"), std::string::npos) << refused.error();
 }
 
+TEST_F(SqliteDamageTest, TheCheckEndsInTimeAndSaysNothingOfWhatItHasNotSeen) {
+  open();
+  for (int i = 0; i < 300; ++i) submit("t" + std::to_string(i));
+  store_.reset();
+  sqlite::Database database(file(), false, {});
+  EXPECT_EQ(database.quick_check(1h), std::nullopt);
+  EXPECT_EQ(database.quick_check(Duration::zero()), std::nullopt);
+  EXPECT_EQ(database.value("SELECT count(*) FROM tasks"), 300) << "it can be used afterwards";
+}
+
 TEST_F(SqliteDamageTest, ANetworkFileSystemIsKnownByItsType) {
   EXPECT_STREQ(sqlite::network_file_system(0x6969), "NFS");
   EXPECT_STREQ(sqlite::network_file_system(0xFF534D42), "CIFS");
@@ -407,7 +532,7 @@ TEST_F(SqliteDamageTest, AStoreOfVersionOneIsBroughtForward) {
       "counts; DELETE FROM numbers; ALTER TABLE tasks DROP COLUMN due_after; ALTER TABLE tasks DROP COLUMN "
       "deadline_after; ALTER TABLE tasks DROP COLUMN attempt_began_at; ALTER TABLE tasks DROP COLUMN attempt_lines; "
       "ALTER "
-      "TABLE tasks DROP COLUMN attempts_made; ALTER TABLE tasks DROP COLUMN format; ALTER TABLE dead_letters DROP "
+      "TABLE tasks DROP COLUMN attempts_made; ALTER TABLE tasks DROP COLUMN format; ALTER TABLE tasks DROP COLUMN outline; ALTER TABLE dead_letters DROP "
       "COLUMN "
       "format; ALTER TABLE events DROP COLUMN format; ALTER TABLE commands DROP COLUMN format; ALTER TABLE groups DROP "
       "COLUMN format; CREATE INDEX tasks_ready ON tasks (grp, priority, seq) WHERE state = 1 AND due_at IS NULL; "

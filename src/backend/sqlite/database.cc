@@ -1,5 +1,11 @@
 #include "backend/sqlite/database.h"
 
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
+#include "cohort/base/mutex.h"
+
 namespace cohort::sqlite {
 
 std::string how_to_restore(const std::string& file) {
@@ -21,7 +27,7 @@ Error Failure::to_error(const std::string& file) const {
     case SQLITE_LOCKED: return {ErrorCode::kUnavailable, where + "another program has locked it"};
     case SQLITE_CORRUPT:
       return {ErrorCode::kInternal, where + "the file is damaged (" + what() + "); " + how_to_restore(file)};
-    case SQLITE_NOTADB: return {ErrorCode::kInvalid, where + "this is not a database of Cohort"};
+    case SQLITE_NOTADB: return {ErrorCode::kInvalid, where + "this is not a database of Cohort, or its head is damaged; " + how_to_restore(file)};
     case SQLITE_CANTOPEN:
       return {ErrorCode::kUnavailable, where + "it cannot be opened (" + what() + "); check the path and permissions"};
     case SQLITE_IOERR: return {ErrorCode::kUnavailable, where + "reading or writing failed (" + what() + ")"};
@@ -99,10 +105,25 @@ Database::~Database() {
 }
 
 std::optional<std::string> Database::quick_check(Duration limit) {
-  const Time until = system_clock().now() + limit;
-  sqlite3_progress_handler(
-      database_, 10'000, [](void* time) { return system_clock().now() >= *static_cast<const Time*>(time) ? 1 : 0; },
-      const_cast<Time*>(&until));
+  // A progress handler is not asked while pages are walked. An interrupt is; one that comes before the walk has begun
+  // has no effect, so it is repeated until the check has ended.
+  Mutex mutex;
+  CondVar changed;
+  bool has_ended = false;
+  std::atomic<bool> was_cut_short{false};
+  const Time until = saturating_add(system_clock().now(), limit);
+  std::thread watch([&] {
+    MutexLock lock(mutex);
+    while (!has_ended) {
+      const Duration left = until - system_clock().now();
+      if (left <= Duration::zero()) {
+        was_cut_short = true;
+        sqlite3_interrupt(database_);
+      }
+      const Duration wait = std::max<Duration>(left, std::chrono::milliseconds(1));
+      changed.wait_until(mutex, saturating_add(std::chrono::steady_clock::now(), wait));
+    }
+  });
   std::optional<std::string> damage;
   try {
     Statement verdict(database_, "PRAGMA quick_check(1)");
@@ -110,7 +131,13 @@ std::optional<std::string> Database::quick_check(Duration limit) {
   } catch (const Failure& failure) {
     if ((failure.result() & 0xff) != SQLITE_INTERRUPT) damage = failure.what();
   }
-  sqlite3_progress_handler(database_, 0, nullptr, nullptr);
+  {
+    MutexLock lock(mutex);
+    has_ended = true;
+    changed.notify_all();
+  }
+  watch.join();
+  if (was_cut_short) return std::nullopt;  // Half a walk takes pages it has not come to for lost ones.
   return damage;
 }
 

@@ -64,7 +64,7 @@ std::string holder_of(int file) {
 // What a dead node has started may hold the folder for a moment; a live node is not waited for.
 bool is_alive(const std::string& holder) {
   int pid = 0;
-  return std::sscanf(holder.c_str(), "process %d", &pid) == 1 && ::kill(pid, 0) == 0;
+  return std::sscanf(holder.c_str(), "process %d", &pid) == 1 && (::kill(pid, 0) == 0 || errno == EPERM);
 }
 
 bool lock_within(int descriptor, const std::string& holder, Time until) {

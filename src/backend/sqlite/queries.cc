@@ -129,7 +129,8 @@ std::vector<AttemptRecord> find_attempts(Database& database, std::uint64_t seque
       std::string("SELECT ") + kAttemptColumns + " FROM attempts WHERE seq = ? ORDER BY number";
   StatementLease rows = database.prepare(sql.c_str());
   rows->bind(sequence);
-  return read_rows<AttemptRecord>(*rows, kMaxAttempts, "attempts", read_attempt, damage);
+  return read_rows<AttemptRecord>(*rows, kMaxAttempts, "attempts of @" + std::to_string(sequence), read_attempt,
+                                  damage);
 }
 
 std::vector<GroupWork> groups_with_work(Database& database, StoreTime now) {

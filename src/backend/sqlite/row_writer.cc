@@ -11,6 +11,8 @@ namespace cohort::sqlite {
 
 namespace {
 
+constexpr std::size_t kLargeRequest = 1'000;  // Bytes.
+
 std::optional<std::string> text_or_null(const std::string& text) {
   return text.empty() ? std::nullopt : std::optional(text);
 }
@@ -35,6 +37,7 @@ PreparedTask::PreparedTask(NewTask task) : request(std::move(task)), checked(che
   hash = request_hash(request);
   text = request_text(request);
   tags = lines_text(request.tags);
+  if (text.size() > kLargeRequest) outline = outline_text(request);
 }
 
 void RowWriter::insert(const ChainTask& task, const PreparedTask& prepared) {
@@ -42,14 +45,14 @@ void RowWriter::insert(const ChainTask& task, const PreparedTask& prepared) {
       "INSERT INTO tasks (seq, id, grp, state, priority, plugin, due_at, due_after, epoch, writes, claim_id, step, "
       "attempt, failures, attempt_open, alone, crashes, died_alone_with, suspect, ran, created_at, deadline_at, "
       "deadline_after, ended_at, held_before, cancel_requested, message_id, progress, progress_note, error, tags, "
-      "idempotency_key, request_hash, format) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, 0, '', 0, 0, 0, 0, 0, '[]', '', 0, 0, "
-      "?, ?, ?, ?, ?, 0, ?, 0, '', '', ?, ?, ?, ?)");
+      "idempotency_key, request_hash, outline, format) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, 0, '', 0, 0, 0, 0, 0, '[]', '', "
+      "0, 0, ?, ?, ?, ?, ?, 0, ?, 0, '', '', ?, ?, ?, ?, ?)");
   const std::optional<std::string> key = text_or_null(task.request.idempotency_key);
   row->bind(task.sequence).bind(task.id()).bind(task.request.group).bind(static_cast<int>(task.state));
   row->bind(static_cast<int>(task.request.priority)).bind(plugin_column(task)).bind(due_column(task));
   row->bind(due_after_column(task)).bind(task.created_at).bind(task.deadline_at).bind(task.deadline_after);
   row->bind(task.ended_at).bind(task.held_before).bind(task.message_id);
-  row->bind(prepared.tags).bind(key).bind(prepared.hash);
+  row->bind(prepared.tags).bind(key).bind(prepared.hash).bind(prepared.outline);
   row->bind(row_format()).run();
   StatementLease body =
       database_.prepare("INSERT INTO bodies (seq, request, payload, context, log) VALUES (?, ?, ?, ?, '[]')");
@@ -111,15 +114,16 @@ void RowWriter::put_event(const ChainEvent& event) {
 
 void RowWriter::put_letter(const DeadLetter& letter) {
   remove_letter(letter.task_id);
+  // (One of a newer program stays as it is.)
   StatementLease row = database_.prepare(
-      "INSERT INTO dead_letters (task_id, grp, message_id, state, reason, callback, step, attempts, failed_at, node, "
+      "INSERT OR IGNORE INTO dead_letters (task_id, grp, message_id, state, reason, callback, step, attempts, failed_at, node, "
       "progress, log, original) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   const std::string log = lines_text(letter.log);
   row->bind(letter.task_id).bind(letter.group).bind(letter.message_id).bind(static_cast<int>(letter.state));
   row->bind(letter.reason).bind(letter.callback).bind(letter.step).bind(letter.attempts).bind(letter.failed_at);
   row->bind(letter.node).bind(letter.progress).bind(log).bind(letter.original);
   row->run();
-  ++letters_;
+  letters_ += database_.changes();
   if (internal::log_sink_for(LogLevel::kWarning) == nullptr) return;
   log_after_commit([id = letter.task_id, group = letter.group, state = letter.state, reason = letter.reason,
                     plugin = letter.callback, step = letter.step, attempts = letter.attempts, node = letter.node] {
@@ -130,8 +134,8 @@ void RowWriter::put_letter(const DeadLetter& letter) {
 }
 
 bool RowWriter::remove_letter(const std::string& id) {
-  StatementLease row = database_.prepare("DELETE FROM dead_letters WHERE task_id = ?");
-  row->bind(id).run();
+  StatementLease row = database_.prepare("DELETE FROM dead_letters WHERE task_id = ? AND format <= ?");
+  row->bind(id).bind(row_format()).run();
   if (database_.changes() == 0) return false;
   --letters_;
   return true;
@@ -139,11 +143,11 @@ bool RowWriter::remove_letter(const std::string& id) {
 
 void RowWriter::put_attempts(const ChainTask& task, const std::vector<AttemptRecord>& attempts) {
   for (const AttemptRecord& each : attempts) {
-    StatementLease row = database_.prepare("INSERT OR REPLACE INTO attempts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+    StatementLease row = database_.prepare("INSERT OR REPLACE INTO attempts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
     const std::string log = lines_text(each.log);
     row->bind(task.sequence).bind(each.number).bind(each.step).bind(each.attempt).bind(each.plugin).bind(each.node);
     row->bind(each.began_at).bind(each.ended_at).bind(each.outcome).bind(each.error).bind(log);
-    row->run();
+    row->bind(row_format()).run();
     if (each.number <= kMaxAttempts) continue;
     StatementLease old = database_.prepare("DELETE FROM attempts WHERE seq = ? AND number <= ?");
     old->bind(task.sequence).bind(each.number - kMaxAttempts).run();
@@ -154,7 +158,6 @@ void RowWriter::poison_damaged(std::uint64_t sequence, const std::string& damage
   std::string raw;
   std::string id;
   std::string group;
-  std::optional<ChainState> state;
   {
     StatementLease row = database_.prepare("SELECT * FROM tasks t LEFT JOIN bodies b ON b.seq = t.seq WHERE t.seq = ?");
     row->bind(sequence);
@@ -162,7 +165,7 @@ void RowWriter::poison_damaged(std::uint64_t sequence, const std::string& damage
     raw = raw_row_text(*row);
   }
   {
-    StatementLease row = database_.prepare("SELECT id, grp, state FROM tasks WHERE seq = ?");
+    StatementLease row = database_.prepare("SELECT id, grp FROM tasks WHERE seq = ?");
     row->bind(sequence);
     row->step();
     const auto is_good = [&](int column, std::size_t most) {
@@ -171,15 +174,13 @@ void RowWriter::poison_damaged(std::uint64_t sequence, const std::string& damage
     };
     id = is_good(0, NewTask::kMaxIdLength) ? row->text(0) : "@" + std::to_string(sequence);
     group = is_good(1, NewTask::kMaxGroupLength) ? row->text(1) : "(damaged)";
-    const bool is_known = row->type(2) == SQLITE_INTEGER && row->integer(2) >= 0 && row->integer(2) < 8;
-    if (is_known && group != "(damaged)") state = static_cast<ChainState>(row->integer(2));
   }
   StatementLease row = database_.prepare(
       "UPDATE tasks SET id = ?, grp = ?, state = 7, priority = 1, plugin = '', due_at = NULL, due_after = NULL, "
       "kept_until = NULL, owner = NULL, epoch = CASE WHEN typeof(epoch) = 'integer' AND epoch BETWEEN 0 AND 1 << 60 "
       "THEN epoch + 1 ELSE 1 END, writes = 0, claim_id = '', step = 0, attempt = 0, failures = 0, attempt_open = 0, "
       "attempt_began_at = NULL, attempt_lines = 0, attempts_made = 0, alone = 0, crashes = '[]', died_alone_with = '', "
-      "suspect = 0, ran = 0, created_at = CASE WHEN typeof(created_at) = 'integer' AND created_at >= 0 THEN created_at "
+      "suspect = 0, ran = 0, outline = NULL, created_at = CASE WHEN typeof(created_at) = 'integer' AND created_at >= 0 THEN created_at "
       "ELSE ?3 END, deadline_at = ?3, deadline_after = NULL, started_at = NULL, ended_at = ?3, held_before = 0, "
       "cancel_requested = 0, message_id = '', progress = 0, progress_note = '', error = ?4, tags = '[]', request_hash "
       "= "
@@ -190,12 +191,7 @@ void RowWriter::poison_damaged(std::uint64_t sequence, const std::string& damage
       "INSERT OR REPLACE INTO bodies (seq, request, payload, context, log) VALUES (?, '{\"callbacks\":[],"
       "\"deadline_ns\":1}', '{}', '{}', '[]')");
   body->bind(sequence).run();
-  if (state) {
-    count(group, *state, -1);
-    count(group, ChainState::kPoison, 1);
-  } else {
-    must_recount_ = true;
-  }
+  must_recount_ = true;  // Which group and state it was counted under cannot be known: those columns may be damaged.
   put_letter({.task_id = id,
               .group = group,
               .state = ChainState::kPoison,

@@ -30,6 +30,7 @@ struct PreparedTask {
   std::string hash;
   std::string text;
   std::string tags;
+  std::optional<std::string> outline;
 };
 
 /// A task in memory, and what the file has of it: every UPDATE compares owner and epoch with that.
@@ -84,7 +85,7 @@ class RowWriter {
   std::unordered_map<std::string, std::array<std::int64_t, 3>> open_;  // By group: pending, ready, processing.
   std::array<std::int64_t, kChainStates> totals_{};
   std::int64_t letters_ = 0;
-  bool must_recount_ = false;  // A row was counted under a state that nobody knows any more.
+  bool must_recount_ = false;  // A damaged row was counted under nobody knows what.
   std::vector<Function<void()>> committed_;
 };
 

@@ -11,6 +11,8 @@ constexpr int kApplicationId = 0x436f6874;  // "Coht"
 // One entry per version; the first makes version 1. Never changed once released: a change is a new entry.
 //
 // Version 2: `format` says which program can read the row (row_format()). Delays and deadlines keep their lengths.
+// `outline` is the request without its parameters, which lists read in place of a large one; NULL where the request is
+// small, and in rows of version 1.
 // `counts` holds, for each group, how many tasks it has in the open states 0 to 2; under the empty name, how many tasks
 // there are in each state, and the number of dead letters as state 100.
 //
@@ -116,6 +118,7 @@ ALTER TABLE tasks ADD COLUMN deadline_after INTEGER;
 ALTER TABLE tasks ADD COLUMN attempt_began_at INTEGER;
 ALTER TABLE tasks ADD COLUMN attempt_lines INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE tasks ADD COLUMN attempts_made INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE tasks ADD COLUMN outline TEXT;
 ALTER TABLE tasks ADD COLUMN format INTEGER NOT NULL DEFAULT 1;
 ALTER TABLE dead_letters ADD COLUMN format INTEGER NOT NULL DEFAULT 1;
 ALTER TABLE events ADD COLUMN format INTEGER NOT NULL DEFAULT 1;
@@ -128,7 +131,7 @@ UPDATE tasks SET due_after = max(0, due_at - CAST(strftime('%s', 'now') AS INTEG
 DROP INDEX tasks_ready;
 CREATE INDEX tasks_ready ON tasks (grp, priority, seq, format) WHERE state = 1 AND due_at IS NULL;
 DROP INDEX tasks_due;
-CREATE INDEX tasks_due ON tasks (grp, (due_after IS NOT NULL), due_at) WHERE state = 1 AND due_at IS NOT NULL;
+CREATE INDEX tasks_due ON tasks (grp, (due_after IS NOT NULL), due_at, format) WHERE state = 1 AND due_at IS NOT NULL;
 CREATE INDEX tasks_by_group ON tasks (grp, seq);
 CREATE INDEX dead_letters_failed ON dead_letters (failed_at);
 CREATE INDEX commands_at ON commands (at);
@@ -145,6 +148,7 @@ CREATE TABLE attempts (
   outcome TEXT NOT NULL,
   error TEXT NOT NULL,
   log TEXT NOT NULL,
+  format INTEGER NOT NULL,
   PRIMARY KEY (seq, number)
 ) WITHOUT ROWID;
 CREATE TABLE counts (grp TEXT NOT NULL, state INTEGER NOT NULL, n INTEGER NOT NULL, PRIMARY KEY (grp, state)) WITHOUT ROWID;

@@ -73,11 +73,10 @@ class SqliteStore::Impl {
     try {
       if (auto opened = open_file(); !opened) return opened;
       tables_ = std::make_unique<Tables>(*write_to_, clock_, damage_);
-      if (is_new_anchor_) {
-        write_to_->execute("BEGIN IMMEDIATE");
-        tables_->clamp_times();
-        write_to_->execute("COMMIT");
-      }
+      write_to_->execute("BEGIN IMMEDIATE");
+      tables_->mend();
+      if (is_new_anchor_) tables_->clamp_times();
+      write_to_->execute("COMMIT");
       guard_.watch();
       for (std::unique_ptr<Database>* each : {&read_from_, &scan_}) {
         *each = std::make_unique<Database>(file_, false, options_.vfs);
@@ -192,8 +191,12 @@ class SqliteStore::Impl {
   void check_rows_from(std::uint64_t after) {
     auto damaged = std::make_shared<DamagedRows>();
     scan<std::uint64_t>([after, damaged](Database& database) { return sqlite::check_rows(database, after, *damaged); },
-                        [this, damaged](Result<std::uint64_t> next) {
-                          if (!next) return;
+                        [this, after, damaged](Result<std::uint64_t> next) {
+                          if (!next) {
+                            COHORT_LOG(kWarning, "store", "the rows of open tasks were not all checked",
+                                       {"after", after}, {"error", next.error().message});
+                            return;
+                          }
                           poison(*damaged, [this, next = *next] {
                             if (next != 0) check_rows_from(next);
                           });
@@ -376,10 +379,7 @@ void SqliteStore::replay(ReplayRequest request, Completion<ChainTask> done) {
 
 void SqliteStore::pause_group(std::string group, bool paused, Completion<void> done) {
   impl_->write<void>(
-      [group = std::move(group), paused](Tables& tables) {
-        tables.pause_group(group, paused);
-        return Result<void>();
-      },
+      [group = std::move(group), paused](Tables& tables) { return tables.pause_group(group, paused); },
       std::move(done));
 }
 

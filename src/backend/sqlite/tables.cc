@@ -38,7 +38,13 @@ void Tables::forget() {
 
 void Tables::begin_anew() {
   forget();
-  last_seq_ = database_.value("SELECT coalesce(max(seq), 0) FROM tasks WHERE seq BETWEEN 0 AND 1 << 62");
+  // A stray row of a body or an attempt, left by damage, must not meet a new task of its number.
+  last_seq_ = 0;
+  for (const char* sql : {"SELECT coalesce(max(seq), 0) FROM tasks WHERE seq BETWEEN 0 AND 1 << 62",
+                          "SELECT coalesce(max(seq), 0) FROM bodies WHERE seq BETWEEN 0 AND 1 << 62",
+                          "SELECT coalesce(max(seq), 0) FROM attempts WHERE seq BETWEEN 0 AND 1 << 62"}) {
+    last_seq_ = std::max(last_seq_, database_.value(sql));
+  }
 }
 
 void Tables::clamp_times() {
@@ -150,20 +156,59 @@ auto Tables::pause_of(const std::string& group) -> Pause& {
   if (found != pauses_.end()) return found->second;
   if (pauses_.size() >= kRemembered) pauses_.clear();
   Pause pause;
-  StatementLease row = database_.prepare("SELECT paused_since, paused_total FROM groups WHERE grp = ?");
+  StatementLease row = database_.prepare("SELECT paused_since, paused_total, format FROM groups WHERE grp = ?");
   row->bind(group);
   if (row->step()) {
+    pause.is_newer = row->type(2) == SQLITE_INTEGER && row->integer(2) > row_format();
     try {
       ColumnReader columns(*row);
       pause.since = columns.time_or_null();
       pause.total = std::min(columns.duration(), Duration(std::int64_t{1} << 61U));
     } catch (const Damaged& broken) {
-      pause = {};
-      damage_.note("groups", group, broken.what());
-      database_.prepare("DELETE FROM groups WHERE grp = ?")->bind(group).run();  // So that readers see the same.
+      pause.since.reset();
+      pause.total = {};
+      if (!pause.is_newer) forget_pause(group, broken.what());
     }
   }
   return pauses_[group] = pause;
+}
+
+// So that readers see the same.
+void Tables::forget_pause(const std::string& group, const char* damage) {
+  damage_.note("groups", group, damage);
+  database_.prepare("DELETE FROM groups WHERE grp = ?")->bind(group).run();
+}
+
+void Tables::mend() {
+  std::vector<std::pair<std::string, std::string>> broken;
+  {
+    StatementLease rows = database_.prepare("SELECT grp, paused_since, paused_total FROM groups WHERE format <= ?");
+    rows->bind(row_format());
+    while (rows->step()) {
+      try {
+        ColumnReader columns(*rows);
+        static_cast<void>(columns.text());
+        static_cast<void>(columns.time_or_null());
+        static_cast<void>(columns.duration());
+      } catch (const Damaged& damage) {
+        broken.emplace_back(rows->text(0), damage.what());
+      }
+    }
+  }
+  for (const auto& [group, damage] : broken) forget_pause(group, damage.c_str());
+  // No number can come after the highest there is, so a damaged one would stop all that is written from then on.
+  for (const char* table : {"events", "commands"}) {
+    const std::string name = table;
+    database_.execute("DELETE FROM " + name + " WHERE seq > 1 << 62 OR seq < 0");
+    if (database_.changes() != 0) damage_.note(name, "of impossible numbers", "its number is out of range");
+    database_.execute("UPDATE sqlite_sequence SET seq = (SELECT coalesce(max(seq), 0) FROM " + name +
+                      ") WHERE name = '" + name + "' AND (typeof(seq) <> 'integer' OR seq NOT BETWEEN 0 AND 1 << 62)");
+  }
+  const bool counts_are_good =
+      database_.value("SELECT count(*) FROM counts WHERE typeof(n) <> 'integer' OR n < 0") == 0 &&
+      database_.value("SELECT count(*) FROM (SELECT state, sum(CASE WHEN grp = '' THEN n ELSE -n END) AS rest FROM "
+                      "counts WHERE state IN (0, 1, 2) GROUP BY state) WHERE rest <> 0") == 0;
+  if (!counts_are_good) recount(database_);
 }
 
 Duration Tables::held(const std::string& group) {
@@ -173,9 +218,13 @@ Duration Tables::held(const std::string& group) {
   return *held_ + pause.total + std::max(since, Duration::zero());
 }
 
-void Tables::pause_group(const std::string& group, bool paused) {
+Result<void> Tables::pause_group(const std::string& group, bool paused) {
   Pause& pause = pause_of(group);
-  if (paused == pause.since.has_value()) return;
+  if (pause.is_newer) {
+    return Error{ErrorCode::kConflict,
+                 "the pause of group '" + group + "' was written by a newer version of Cohort; use that one"};
+  }
+  if (paused == pause.since.has_value()) return {};
   if (paused) {
     pause.since = now().steady;
   } else {
@@ -183,8 +232,9 @@ void Tables::pause_group(const std::string& group, bool paused) {
     pause.since.reset();
   }
   StatementLease row =
-      database_.prepare("INSERT OR REPLACE INTO groups (grp, paused_since, paused_total) VALUES (?, ?, ?)");
-  row->bind(group).bind(pause.since).bind(pause.total).run();
+      database_.prepare("INSERT OR REPLACE INTO groups (grp, paused_since, paused_total, format) VALUES (?, ?, ?, ?)");
+  row->bind(group).bind(pause.since).bind(pause.total).bind(row_format()).run();
+  return {};
 }
 
 auto Tables::boot_of(const std::string& boot) -> const Boot* {
@@ -326,8 +376,8 @@ Result<Submitted> Tables::submit(PreparedTask prepared) {
   try {
     rows_.insert(task, prepared);
   } catch (const Failure& failure) {
-    StatementLease row = database_.prepare("SELECT id, state, request_hash FROM tasks WHERE id = ?");
-    row->bind(task.id());
+    StatementLease row = database_.prepare("SELECT id, state, request_hash FROM tasks WHERE id = ? AND seq <> ?");
+    row->bind(task.id()).bind(task.sequence);
     if ((failure.result() & 0xff) != SQLITE_CONSTRAINT || !row->step()) throw;
     return existing(*row, task.request, prepared.hash);
   }

@@ -33,6 +33,8 @@ class Tables {
   void forget();
   /// And it has been rolled back.
   void begin_anew();
+  /// At the start, within a transaction: removes what is damaged in the small tables, before anybody goes by it.
+  void mend();
   /// At the start: the steady clock may have been set back since the rows were written.
   void clamp_times();
 
@@ -47,7 +49,8 @@ class Tables {
   Result<ChainTask> ready(const std::string& id);
   Result<Written> cancel(const std::string& id, const std::string& reason);
   Result<ChainTask> replay(const ReplayRequest& request);
-  void pause_group(const std::string& group, bool paused);
+  /// kConflict: its row is one of a newer program.
+  Result<void> pause_group(const std::string& group, bool paused);
   std::uint64_t command(const Command& command);
   Result<void> discard_dead_letter(const std::string& id);
   void set_number(const std::string& name, std::int64_t value);
@@ -60,6 +63,7 @@ class Tables {
   struct Pause {
     std::optional<WallTime> since;  // Steady.
     Duration total{};
+    bool is_newer = false;  // Written by a newer program, and not to be changed by this one.
   };
   struct Boot {
     WallTime lease_until{};  // Steady.
@@ -69,6 +73,7 @@ class Tables {
   [[nodiscard]] StoreTime now() const { return clock_.now(); }
   [[nodiscard]] Duration held(const std::string& group);
   [[nodiscard]] Pause& pause_of(const std::string& group);
+  void forget_pause(const std::string& group, const char* damage);
   [[nodiscard]] const Boot* boot_of(const std::string& boot);
   [[nodiscard]] bool came_back(const std::string& boot);
   [[nodiscard]] bool has_lease(const std::string& boot);

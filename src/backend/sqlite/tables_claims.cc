@@ -20,8 +20,8 @@ bool Tables::may_have_due(const std::string& group) {
   if (found != has_due_.end()) return found->second;
   if (has_due_.size() >= kRemembered) has_due_.clear();
   StatementLease row =
-      database_.prepare("SELECT 1 FROM tasks WHERE grp = ? AND state = 1 AND due_at IS NOT NULL LIMIT 1");
-  row->bind(group);
+      database_.prepare("SELECT 1 FROM tasks WHERE grp = ? AND state = 1 AND due_at IS NOT NULL AND format <= ? LIMIT 1");
+  row->bind(group).bind(row_format());
   return has_due_[group] = row->step();
 }
 
@@ -33,8 +33,8 @@ std::optional<std::int64_t> Tables::promote_due(const ClaimRequest& request) {
   for (const bool is_delay : {true, false}) {
     StatementLease rows = database_.prepare(
         "SELECT seq, owner, kept_until, plugin FROM tasks WHERE grp = ? AND state = 1 AND due_at IS NOT NULL AND "
-        "(due_after IS NOT NULL) = ? AND due_at <= ? ORDER BY due_at LIMIT 100");
-    rows->bind(request.group).bind(is_delay).bind(is_delay ? time.steady : time.wall);
+        "(due_after IS NOT NULL) = ? AND due_at <= ? AND format <= ? ORDER BY due_at LIMIT 100");
+    rows->bind(request.group).bind(is_delay).bind(is_delay ? time.steady : time.wall).bind(row_format());
     while (rows->step()) {
       const bool is_kept = !rows->is_null(2) && rows->integer(2) > time.steady.time_since_epoch().count();
       const bool is_own = !rows->is_null(2) && rows->text(1) == request.boot;
@@ -65,9 +65,8 @@ std::optional<Duration> Tables::next_due(const std::string& group) {
   for (const bool is_delay : {true, false}) {
     StatementLease row = database_.prepare(
         "SELECT min(due_at) FROM tasks WHERE grp = ? AND state = 1 AND due_at IS NOT NULL AND (due_after IS NOT NULL) "
-        "= "
-        "?");
-    row->bind(group).bind(is_delay);
+        "= ? AND format <= ?");
+    row->bind(group).bind(is_delay).bind(row_format());
     if (!row->step() || row->type(0) != SQLITE_INTEGER) continue;
     const WallTime due(std::chrono::microseconds(row->integer(0)));
     Duration in = chain_rules::time_until(due, is_delay ? time.steady : time.wall);

@@ -12,9 +12,9 @@ void Tables::expire_pending(std::uint32_t limit) {
   std::vector<std::int64_t> late;
   {
     StatementLease rows = database_.prepare(
-        "SELECT seq FROM tasks WHERE state = 0 AND deadline_at <= ? AND NOT EXISTS (SELECT 1 FROM groups g WHERE "
+        "SELECT seq FROM tasks WHERE state = 0 AND deadline_at <= ? AND format <= ? AND NOT EXISTS (SELECT 1 FROM groups g WHERE "
         "g.grp = tasks.grp AND typeof(g.paused_since) = 'integer') ORDER BY deadline_at LIMIT ?");
-    rows->bind(std::max(time.wall, time.steady)).bind(limit);
+    rows->bind(std::max(time.wall, time.steady)).bind(row_format()).bind(limit);
     while (rows->step()) late.push_back(rows->integer(0));
   }
   for (const std::int64_t seq : late) {
@@ -50,22 +50,26 @@ std::uint64_t Tables::remove_ended(Duration older_than, std::uint32_t limit) {
   for (const Ended& each : ended) rows_.remove(each.sequence, each.id, each.state, each.group);
   database_
       .prepare(
-          "DELETE FROM events WHERE (at <= ?1 OR typeof(at) <> 'integer' OR at > ?3) AND seq < (SELECT "
+          "DELETE FROM events WHERE format <= ?4 AND (at <= ?1 OR typeof(at) <> 'integer' OR at > ?3) AND seq < (SELECT "
           "coalesce(min(seq), 0) FROM events) + ?2 AND seq <= coalesce((SELECT value FROM numbers WHERE name = "
           "'cursor:relay' AND typeof(value) = 'integer'), 1 << 62)")
       ->bind(before)
       .bind(limit)
       .bind(saturating_add(now().wall, std::chrono::hours(24)))
+      .bind(row_format())
       .run();
   const auto events = static_cast<std::uint64_t>(database_.changes());
   for (const char* sql :
-       {"DELETE FROM commands WHERE seq IN (SELECT seq FROM commands c WHERE at <= ? AND NOT (kind = 'resize_group' "
+       {"DELETE FROM commands WHERE seq IN (SELECT seq FROM commands c WHERE at <= ?1 AND format <= ?3 AND NOT (kind = 'resize_group' "
         "AND "
-        "seq = (SELECT max(seq) FROM commands l WHERE l.kind = 'resize_group' AND l.target = c.target)) LIMIT ?)",
-        "DELETE FROM refused_messages WHERE message_id IN (SELECT message_id FROM refused_messages WHERE at <= ? LIMIT "
-        "?)",
-        "DELETE FROM boots WHERE boot IN (SELECT boot FROM boots WHERE dead = 1 AND lease_until <= ? LIMIT ?)"}) {
-    database_.prepare(sql)->bind(before).bind(limit).run();
+        "seq = (SELECT max(seq) FROM commands l WHERE l.kind = 'resize_group' AND l.target = c.target)) LIMIT ?2)",
+        "DELETE FROM refused_messages WHERE message_id IN (SELECT message_id FROM refused_messages WHERE at <= ?1 LIMIT "
+        "?2)",
+        "DELETE FROM boots WHERE boot IN (SELECT boot FROM boots WHERE dead = 1 AND lease_until <= ?1 LIMIT ?2)"}) {
+    StatementLease row = database_.prepare(sql);
+    row->bind(before).bind(limit);
+    if (std::string_view(sql).find("?3") != std::string_view::npos) row->bind(row_format());
+    row->run();
   }
   boots_.clear();
   database_.prepare("DELETE FROM counts WHERE n = 0 AND grp <> ''")->run();
@@ -73,8 +77,8 @@ std::uint64_t Tables::remove_ended(Duration older_than, std::uint32_t limit) {
   {
     StatementLease rows = database_.prepare(
         "SELECT d.task_id FROM (SELECT task_id FROM dead_letters INDEXED BY dead_letters_failed WHERE failed_at <= ? "
-        "ORDER BY failed_at LIMIT ?) d WHERE NOT EXISTS (SELECT 1 FROM tasks t WHERE t.id = d.task_id)");
-    rows->bind(before).bind(limit);
+        "AND format <= ? ORDER BY failed_at LIMIT ?) d WHERE NOT EXISTS (SELECT 1 FROM tasks t WHERE t.id = d.task_id)");
+    rows->bind(before).bind(row_format()).bind(limit);
     while (rows->step()) orphans.push_back(rows->text(0));
   }
   for (const std::string& id : orphans) rows_.remove_letter(id);

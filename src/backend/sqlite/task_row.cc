@@ -16,17 +16,18 @@ namespace cohort::sqlite {
   "t.writes, t.claim_id, t.step, t.attempt, t.failures, t.attempt_open, t.attempt_began_at, t.attempt_lines, " \
   "t.attempts_made, t.alone, t.crashes, t.died_alone_with, t.suspect, t.ran, t.created_at, t.deadline_at, "    \
   "t.deadline_after, t.started_at, t.ended_at, t.held_before, t.cancel_requested, t.message_id, t.progress, "  \
-  "t.progress_note, t.error, t.tags, t.idempotency_key, b.request"
+  "t.progress_note, t.error, t.tags, t.idempotency_key"
 
-const char* const kTaskColumns = COHORT_ROW_COLUMNS ", b.payload, b.context, b.log";
-const char* const kSummaryColumns = COHORT_ROW_COLUMNS ", '', '', '[]'";
+const char* const kTaskColumns = COHORT_ROW_COLUMNS ", b.request, b.payload, b.context, b.log";
+const char* const kSummaryColumns = COHORT_ROW_COLUMNS
+    ", CASE WHEN typeof(t.outline) = 'text' AND json_valid(t.outline) THEN t.outline ELSE b.request END, '', '', '[]'";
 const char* const kTaskTables = " FROM tasks t LEFT JOIN bodies b ON b.seq = t.seq ";
 const char* const kLetterColumns =
     "task_id, grp, message_id, state, reason, callback, step, attempts, failed_at, node, progress, log, original, "
     "format";
 const char* const kEventColumns = "seq, at, kind, task_id, grp, step, detail, format";
 const char* const kCommandColumns = "seq, at, kind, target, arguments, actor, format";
-const char* const kAttemptColumns = "number, step, attempt, plugin, node, began_at, ended_at, outcome, error, log";
+const char* const kAttemptColumns = "number, step, attempt, plugin, node, began_at, ended_at, outcome, error, log, format";
 
 #undef COHORT_ROW_COLUMNS
 
@@ -34,8 +35,12 @@ namespace {
 
 constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
 
-void refuse_newer(std::int64_t format) {
-  if (format > row_format()) throw Damaged("it was written by a newer version of Cohort");
+// Its number alone decides, so it is looked at before anything else of the row.
+void check_format(const Statement& row) {
+  const int column = row.columns() - 1;
+  if (row.type(column) != SQLITE_INTEGER) throw Damaged("column 'format' is not a number");
+  if (row.integer(column) > row_format()) throw Newer();
+  if (row.integer(column) < 1) throw Damaged("column 'format' is not in its range");
 }
 
 // What the rules take for granted of a row.
@@ -179,11 +184,12 @@ TaskRow read_task_row(const Statement& row) {
 }
 
 Error newer_format(std::uint64_t sequence) {
-  return {ErrorCode::kInvalid,
+  return {ErrorCode::kConflict,
           "task @" + std::to_string(sequence) + " was written by a newer version of Cohort; this one leaves it alone"};
 }
 
 DeadLetter read_letter(const Statement& row) {
+  check_format(row);
   ColumnReader columns(row);
   DeadLetter letter;
   letter.task_id = columns.text();
@@ -199,11 +205,11 @@ DeadLetter read_letter(const Statement& row) {
   letter.progress = columns.real();
   letter.log = columns.lines();
   letter.original = columns.text();
-  refuse_newer(columns.integer(1, kMost));
   return letter;
 }
 
 ChainEvent read_event(const Statement& row) {
+  check_format(row);
   ColumnReader columns(row);
   ChainEvent event;
   event.sequence = columns.number();
@@ -213,11 +219,11 @@ ChainEvent read_event(const Statement& row) {
   event.group = columns.text();
   event.step = columns.count();
   event.detail = columns.text();
-  refuse_newer(columns.integer(1, kMost));
   return event;
 }
 
 Command read_command(const Statement& row) {
+  check_format(row);
   ColumnReader columns(row);
   Command command;
   command.sequence = columns.number();
@@ -226,11 +232,11 @@ Command read_command(const Statement& row) {
   command.target = columns.text();
   command.arguments = columns.text();
   command.actor = columns.text();
-  refuse_newer(columns.integer(1, kMost));
   return command;
 }
 
 AttemptRecord read_attempt(const Statement& row) {
+  check_format(row);
   ColumnReader columns(row);
   AttemptRecord attempt;
   attempt.number = columns.count();
@@ -276,7 +282,7 @@ std::string raw_row_text(const Statement& row) {
 void DamageLog::note(const std::string& table, const std::string& row, const std::string& damage) {
   {
     MutexLock lock(mutex_);
-    if (seen_.size() >= kRemembered || !seen_.try_emplace(table + "/" + row, damage).second) return;
+    if (seen_.size() >= kRemembered || !seen_.insert(std::hash<std::string>()(table + "/" + row)).second) return;
     ++count_;
   }
   COHORT_LOG(kError, "store", "a row cannot be read and is skipped", {"table", table}, {"row", row}, {"error", damage});

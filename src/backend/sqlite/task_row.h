@@ -1,8 +1,9 @@
 #pragma once
 
-#include <map>
+#include <exception>
 #include <stdexcept>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "backend/sqlite/database.h"
@@ -16,6 +17,9 @@ class Damaged : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
+
+/// The row was written by a newer program, which alone can read it. It is skipped, and is no damage.
+class Newer : public std::exception {};
 
 /// Reads the columns of a row from the left. Nothing of the file is trusted: a value of another type or out of range is
 /// Damaged.
@@ -46,7 +50,7 @@ class ColumnReader {
 };
 
 /// Columns of `tasks t LEFT JOIN bodies b`, in the order that read_task_row() expects. The second has constants in
-/// place of payload, context and log: lists do not show them.
+/// place of payload, context and log, and no large parameters: lists do not show them.
 extern const char* const kTaskColumns;
 extern const char* const kSummaryColumns;
 extern const char* const kTaskTables;
@@ -81,15 +85,15 @@ class DamageLog {
   [[nodiscard]] std::uint64_t count() const;
 
  private:
-  static constexpr std::size_t kRemembered = 10'000;
+  static constexpr std::size_t kRemembered = 1'000'000;
   mutable Mutex mutex_;
-  std::map<std::string, std::string> seen_ COHORT_GUARDED_BY(mutex_);  // By table and row.
+  std::unordered_set<std::size_t> seen_ COHORT_GUARDED_BY(mutex_);  // Hashes of table and row.
   std::uint64_t count_ COHORT_GUARDED_BY(mutex_) = 0;
 };
 
-/// The readable rows among those a statement gives, at most `limit`. `key` is the column that names a row in the log.
+/// The readable rows among those a statement gives, at most `limit`. Their last column is the format. `key` is the column that names a row in the log.
 template <class T>
-std::vector<T> read_rows(Statement& rows, std::uint32_t limit, const char* table, T (*read)(const Statement&),
+std::vector<T> read_rows(Statement& rows, std::uint32_t limit, const std::string& table, T (*read)(const Statement&),
                          DamageLog& damage, int key = 0) {
   std::vector<T> found;
   while (found.size() < limit && rows.step()) {
@@ -97,6 +101,7 @@ std::vector<T> read_rows(Statement& rows, std::uint32_t limit, const char* table
       found.push_back(read(rows));
     } catch (const Damaged& broken) {
       damage.note(table, rows.text(key), broken.what());
+    } catch (const Newer&) {
     }
   }
   return found;

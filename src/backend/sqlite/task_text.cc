@@ -58,6 +58,11 @@ std::string request_text(const NewTask& request) {
   return text.dump(-1, ' ', false, kReplace);
 }
 
+std::string outline_text(NewTask request) {
+  for (Callback& each : request.callbacks) each.parameters.clear();
+  return request_text(request);
+}
+
 void read_request(const std::string& text, NewTask& request) {
   const json from = json::parse(text);
   request.callbacks.reserve(from.at("callbacks").size());

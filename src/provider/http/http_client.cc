@@ -100,9 +100,9 @@ HttpAnswer HttpClient::fetch(HttpRequest request) {
   return answer_of(handle.take());
 }
 
-Task<HttpAnswer> HttpClient::fetch_async(HttpRequest request) {
+Task<HttpAnswer> HttpClient::fetch_through(std::shared_ptr<Loop> loop, HttpRequest request) {
   const std::stop_token stop = request.stop;
-  const TaskHandle<HttpAnswer> handle = send(std::move(request));
+  const TaskHandle<HttpAnswer> handle = loop->send(std::move(request), nullptr)->handle();
   const Abandon abandon(handle);
   const StopLink link(stop, handle);
   if (Result<void> waited = co_await handle.settled(); !waited) {

@@ -141,7 +141,7 @@ Result<void> HttpTransfer::check(const HttpRequest& request) {
 
 namespace {
 
-// A stream lasts as long as it likes unless its own request says otherwise; then it must not fall silent for so long.
+// A stream lasts as long as it likes unless its own request has a time-out. A deadline may be hours away.
 Time end_by_timeout(const HttpRequest& request, const HttpClientOptions& options, bool is_stream, Time begun) {
   if (request.timeout != Duration::zero()) return saturating_add(begun, request.timeout);
   return is_stream ? Time::max() : saturating_add(begun, options.timeout);
@@ -157,7 +157,7 @@ HttpTransfer::HttpTransfer(HttpRequest request, const HttpClientOptions& options
                                                                    : options.connect_timeout),
       limit_(std::min(end_by_timeout(request_, options, pipe != nullptr, begun_),
                       request_.deadline.value_or(Time::max()))),
-      silence_limit_(limit_ == Time::max() ? options.timeout : Duration::zero()),
+      silence_limit_(pipe != nullptr && request_.timeout == Duration::zero() ? options.timeout : Duration::zero()),
       max_body_(request_.max_response_bytes != 0 ? request_.max_response_bytes : options.max_response_bytes),
       max_headers_(options.max_header_bytes),
       promise_("http", std::move(on_cancel)),

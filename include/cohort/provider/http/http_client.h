@@ -68,7 +68,7 @@ class HttpClient {
   TaskHandle<HttpAnswer> send(HttpRequest request);
   /// Waits for it. When the task that waits runs out of time, the call is given up.
   HttpAnswer fetch(HttpRequest request);
-  Task<HttpAnswer> fetch_async(HttpRequest request);
+  Task<HttpAnswer> fetch_async(HttpRequest request) { return fetch_through(loop_, std::move(request)); }
 
   /// Gives the body to `sink` piece by piece, on this thread, as it comes; `sink` returns false when it wants no more,
   /// which ends the call as cancelled. A sink that is slow slows the server down, nobody else: at most 256 KiB and a
@@ -89,6 +89,8 @@ class HttpClient {
 
  private:
   class Loop;
+  // No member: a body that outlives its time-out may begin it after the client has gone.
+  static Task<HttpAnswer> fetch_through(std::shared_ptr<Loop> loop, HttpRequest request);
   explicit HttpClient(std::shared_ptr<Loop> loop);
   std::shared_ptr<Loop> loop_;
 };

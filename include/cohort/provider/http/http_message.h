@@ -84,7 +84,7 @@ struct HttpResponse {
 /// none, or it is malformed. At most a year.
 [[nodiscard]] std::optional<Duration> parse_retry_after(std::string_view value, std::int64_t now);
 
-/// The `detail` of a Failure whose answer was larger than allowed, and of a status below 500.
+/// The `detail` of a Failure whose answer was larger than allowed, and of a status below 400.
 inline constexpr std::string_view kTooLarge = "too large";
 
 /// An answer of any status, or why there is none.
