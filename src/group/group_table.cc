@@ -36,6 +36,7 @@ std::uint32_t GroupTable::allocate() {
   }
   Slab::Place* place = slab.free;
   slab.free = *std::launder(reinterpret_cast<Slab::Place**>(place->bytes));
+  slab.taken.set(static_cast<std::size_t>(place - slab.places.get()));
   if (++slab.used == kSlabSize) not_full_.pop_back();
   return static_cast<std::uint32_t>(number * kSlabSize + static_cast<std::size_t>(place - slab.places.get()));
 }
@@ -43,10 +44,12 @@ std::uint32_t GroupTable::allocate() {
 void GroupTable::free(Group& group) {
   const auto number = static_cast<std::uint32_t>(group.place / kSlabSize);
   Slab& slab = slabs_[number];
-  Slab::Place* place = &slab.places[group.place % kSlabSize];
+  const std::size_t number_in_slab = group.place % kSlabSize;
+  Slab::Place* place = &slab.places[number_in_slab];
   group.~Group();
   ::new (place->bytes) Slab::Place*(slab.free);
   slab.free = place;
+  slab.taken.reset(number_in_slab);
   if (slab.used-- == kSlabSize) not_full_.push_back(number);
   if (slab.used == 0) slab = {};
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -50,10 +51,13 @@ class GroupTable {
     __builtin_prefetch(&group.key);
   }
 
+  /// By their places in memory: hashes differ from one process to the next, and runs are to be repeatable.
   template <class Visit>
   void for_each(Visit&& visit) const {
-    for (const Entry& entry : entries_) {
-      if (entry.number != kNone) visit(group_of(entry.number));
+    for (std::size_t number = 0; number < slabs_.size(); ++number) {
+      for (std::size_t place = 0; slabs_[number].used != 0 && place < kSlabSize; ++place) {
+        if (slabs_[number].taken[place]) visit(group_of(static_cast<std::uint32_t>(number * kSlabSize + place)));
+      }
     }
   }
 
@@ -73,6 +77,7 @@ class GroupTable {
     std::unique_ptr<Place[]> places;  // Null: there is none of this number now.
     Place* free = nullptr;
     std::size_t used = 0;
+    std::bitset<kSlabSize> taken;
   };
   [[nodiscard]] Group& group_of(std::uint32_t number) const {
     return *std::launder(reinterpret_cast<Group*>(slabs_[number / kSlabSize].places[number % kSlabSize].bytes));

@@ -1,6 +1,9 @@
 #include "cohort/task/internal/task_label.h"
 
 #include <algorithm>
+#include <string>
+
+#include "cohort/base/internal/keyed_hash.h"
 
 namespace cohort::internal {
 namespace {
@@ -29,9 +32,17 @@ void copy(char* to, const char* from, std::size_t size) {
   }
 }
 
-std::uint64_t mixed(std::uint64_t sum, std::uint64_t value) {
-  sum = (sum ^ value) * 0x9E37'79B9'7F4A'7C15ULL;
-  return sum ^ (sum >> 29);
+// Numbers that nobody outside this process knows: two for the length, two for each eight bytes of the longest key.
+using Secrets = std::array<std::uint64_t, 2 + 2 * (TaskLabel::kMaxKeyBytes / 8 + 1)>;
+
+const Secrets& secrets_of_process() {
+  static const Secrets secrets = [] {
+    Secrets made{};
+    const KeyedHash random;
+    for (std::size_t i = 0; i < made.size(); ++i) made[i] = random("group key " + std::to_string(i));
+    return made;
+  }();
+  return secrets;
 }
 
 }  // namespace
@@ -63,15 +74,23 @@ void TaskLabel::copy_elsewhere(const TaskLabel& other) {
   std::memcpy(in_place_.data() + first(), &elsewhere, sizeof(elsewhere));
 }
 
+// Multilinear hashing (Lemire and Kaser): of 32-bit letters s and 64-bit secrets m, the upper half of
+// m0 + m1 * length + sum of (m + s) * (m' + s'). Any two keys have the same hash with a chance of 2^-32, whoever chose
+// them, and one multiplication takes eight bytes.
 std::uint32_t TaskLabel::hash(std::string_view key) {
-  std::uint64_t sum = key.size();
+  const std::uint64_t* secret = secrets_of_process().data();
+  std::uint64_t sum = secret[0] + secret[1] * key.size();
+  const auto add = [&](std::uint64_t letters) {
+    secret += 2;
+    sum += (secret[0] + (letters & 0xFFFF'FFFFU)) * (secret[1] + (letters >> 32));
+  };
   const char* next = key.data();
-  std::size_t left = key.size();
-  for (; left > 8; left -= 8, next += 8) sum = mixed(sum, word(next));
+  std::size_t left = std::min(key.size(), kMaxKeyBytes + 1);
+  for (; left > 8; left -= 8, next += 8) add(word(next));
   std::uint64_t rest = 0;
   copy(reinterpret_cast<char*>(&rest), next, left);
-  sum = mixed(sum, rest);
-  return static_cast<std::uint32_t>(sum ^ (sum >> 32));
+  add(rest);
+  return static_cast<std::uint32_t>(sum >> 32);
 }
 
 }  // namespace cohort::internal

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdint>
+#include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -15,6 +18,51 @@ namespace {
 auto make_record() {
   using Body = int (*)();
   return Ref<CallableRecord<Body>>::adopt(new CallableRecord<Body>("g", "t", [] { return 1; }));
+}
+
+// Keys that all meet under the hash of version 0.1, which had no secret: anybody could make them.
+std::vector<std::string> chosen_keys(std::size_t count) {
+  constexpr std::uint64_t kFactor = 0x9E37'79B9'7F4A'7C15ULL;
+  std::uint64_t inverse = kFactor;
+  for (int i = 0; i < 6; ++i) inverse *= 2 - kFactor * inverse;
+  std::vector<std::string> keys;
+  for (std::uint64_t high = 0; keys.size() < count; ++high) {
+    const std::uint64_t last = (high << 32) | (high & 0xFFFF'FFFFU);  // Its halves cancel out.
+    std::uint64_t product = last;
+    for (int i = 0; i < 3; ++i) product = last ^ (product >> 29);
+    const std::uint64_t word = (product * inverse) ^ 8;
+    keys.emplace_back(reinterpret_cast<const char*>(&word), sizeof(word));
+  }
+  return keys;
+}
+
+TEST(TaskLabelTest, NobodyCanChooseKeysThatMeet) {
+  const std::vector<std::string> keys = chosen_keys(20'000);
+  std::set<std::uint32_t> hashes;
+  std::set<std::uint32_t> places;  // Of a table with 32,768 of them.
+  for (const std::string& key : keys) {
+    hashes.insert(TaskLabel::hash(key));
+    places.insert(TaskLabel::hash(key) & 0x7FFF);
+  }
+  EXPECT_GE(hashes.size(), 19'990U);
+  EXPECT_GE(places.size(), 14'000U);  // 14,973 of randomly chosen ones.
+}
+
+TEST(TaskLabelTest, TheHashCoversEveryByteAndTheLength) {
+  std::set<std::uint32_t> hashes;
+  std::size_t keys = 0;
+  for (std::size_t size = 0; size <= TaskLabel::kMaxKeyBytes + 1; ++size) {
+    const std::string zeros(size, '\0');
+    hashes.insert(TaskLabel::hash(zeros));
+    ++keys;
+    for (std::size_t at = 0; at < size; at += 37) {
+      std::string other = zeros;
+      other[at] = 'x';
+      hashes.insert(TaskLabel::hash(other));
+      ++keys;
+    }
+  }
+  EXPECT_GE(hashes.size(), keys - 10);
 }
 
 TEST(TaskRecordTest, IsClaimedOnce) {

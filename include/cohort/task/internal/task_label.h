@@ -64,6 +64,7 @@ class TaskLabel {
   /// For another task of the same group, with the same right.
   [[nodiscard]] GroupAddress address() const { return leased_ != 0 ? GroupAddress(own_lease()) : GroupAddress(key()); }
 
+  /// With a secret of this process: nobody outside it can choose keys that meet in a table.
   [[nodiscard]] static std::uint32_t hash(std::string_view key);
   /// As a == b; for short names quicker than memcmp.
   [[nodiscard]] static bool equal(std::string_view a, std::string_view b) {
