@@ -169,8 +169,8 @@ inline double opened_by_poison() {
   return opened;
 }
 
-/// The same three when every request fails everywhere and there are no retries left, so that no failure counts in a row:
-/// the seconds until all breakers are open, by their rates.
+/// The same three when every request fails everywhere and there are no retries left, so that no failure counts in a
+/// row: the seconds until all breakers are open, by their rates.
 inline double outage_to_open() {
   double worst = 0;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {

@@ -12,9 +12,7 @@ namespace {
 using Reasons = std::vector<std::string>;
 
 // A task without steps is completed when it comes, so only damage makes it poison.
-bool is_damaged(const ChainTask& task) {
-  return task.state == ChainState::kPoison && task.request.callbacks.empty();
-}
+bool is_damaged(const ChainTask& task) { return task.state == ChainState::kPoison && task.request.callbacks.empty(); }
 
 std::string step_text(const ChainTask& task) {
   const Callback* callback = task.callback();
@@ -40,9 +38,9 @@ void explain_gate(const ChainTask& task, NodeControl& control, Reasons& reasons)
   const bool waits_to_be_alone = std::ranges::find(gate.suspects, task.id()) != gate.suspects.end();
   if (waits_to_be_alone) {
     reasons.push_back("its step ran when two nodes died, so it must run alone; it waits for the gate, which " +
-                      (gate.alone.empty()
-                           ? (gate.inside.empty() ? std::string("is free") : "the steps of " + names(gate.inside) + " hold")
-                           : "task '" + gate.alone + "' holds"));
+                      (gate.alone.empty() ? (gate.inside.empty() ? std::string("is free")
+                                                                 : "the steps of " + names(gate.inside) + " hold")
+                                          : "task '" + gate.alone + "' holds"));
   } else if (!gate.alone.empty() && gate.alone != task.id()) {
     reasons.push_back("it waits for the gate: task '" + gate.alone +
                       "' holds it, because its step ran when two nodes died and now runs alone");

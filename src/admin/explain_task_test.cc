@@ -32,8 +32,9 @@ TEST_F(ExplainTaskTest, ASuspectThatIsNextIsNamedByThoseWhoWaitForIt) {
   submit(chain("other", {{.plugin = "note"}}, "other"));
   advance(2s);
   const std::string said = explain("other");
-  EXPECT_NE(said.find("the step of task 'suspect' ran when two nodes died and runs alone next, when the steps of 'long'"),
-            std::string::npos)
+  EXPECT_NE(
+      said.find("the step of task 'suspect' ran when two nodes died and runs alone next, when the steps of 'long'"),
+      std::string::npos)
       << said;
   advance(120s);
   EXPECT_EQ(get("other").state, ChainState::kCompleted);

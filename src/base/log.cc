@@ -35,7 +35,8 @@ std::string without_url_secrets(std::string_view text) {
     shown.append(text.substr(0, begin));
     text.remove_prefix(begin);
     std::string_view url = text.substr(0, text.find_first_of(kEnd));
-    while (!url.empty() && std::string_view("',.;:)]}").find(url.back()) != std::string_view::npos) url.remove_suffix(1);
+    while (!url.empty() && std::string_view("',.;:)]}").find(url.back()) != std::string_view::npos)
+      url.remove_suffix(1);
     text.remove_prefix(url.size());
     const std::string_view authority = url.substr(0, url.find_first_of("/?#"));
     if (const std::size_t at = authority.rfind('@'); at != std::string_view::npos) {
@@ -57,9 +58,8 @@ bool begins_with_word(std::string_view text, std::string_view word) {
 
 // Where the value of `token=…`, `"password": "…"` and the like begins, if that stands at the beginning of the text.
 std::size_t secret_value_at(std::string_view text) {
-  for (const std::string_view name :
-       {"password", "passwd", "secret", "token", "api_key", "api-key", "apikey", "access_key", "private_key",
-        "authorization", "cookie"}) {
+  for (const std::string_view name : {"password", "passwd", "secret", "token", "api_key", "api-key", "apikey",
+                                      "access_key", "private_key", "authorization", "cookie"}) {
     if (!begins_with_word(text, name)) continue;
     const std::size_t sign = text.find_first_not_of("\"' \t", name.size());
     if (sign == std::string_view::npos || (text[sign] != '=' && text[sign] != ':')) continue;

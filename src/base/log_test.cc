@@ -56,7 +56,8 @@ TEST(LogTest, UrlsAreShownWithoutTheirSecrets) {
 TEST(LogTest, ValuesWithTheNamesOfSecretsAreNotShown) {
   EXPECT_EQ(without_secrets("exit 1: token=abc, retry"), "exit 1: token=***, retry");
   EXPECT_EQ(without_secrets(R"({"Password": "hunter2", "n": 1})"), R"({"Password": "***", "n": 1})");
-  EXPECT_EQ(without_secrets("DB_PASSWORD='x y' AWS_SECRET_ACCESS_KEY=k"), "DB_PASSWORD='*** y' AWS_SECRET_ACCESS_KEY=***");
+  EXPECT_EQ(without_secrets("DB_PASSWORD='x y' AWS_SECRET_ACCESS_KEY=k"),
+            "DB_PASSWORD='*** y' AWS_SECRET_ACCESS_KEY=***");
   EXPECT_EQ(without_secrets("> Authorization: Bearer a.b.c"), "> Authorization: ***");
   EXPECT_EQ(without_secrets("the token is old; secrets: "), "the token is old; secrets: ");
 }

@@ -540,9 +540,10 @@ TaskHandle<void> ChainCore<Faults>::resize(std::string group, GroupLimits limits
   return as_handle<void>("resize", [&](Completion<void> done) {
     const auto stats = executor_.group_stats(group);
     const ResolvedLimits before = stats ? stats->limits : executor_.resolve(group);
-    const nlohmann::json whole = {{"max_concurrency", limits.max_concurrency.value_or(before.max_concurrency)},
-                                  {"max_in_flight", limits.max_in_flight.value_or(before.max_in_flight)},
-                                  {"weight", limits.weight.value_or(before.weight)}};
+    const nlohmann::json whole = {
+        {"max_concurrency", std::uint32_t{limits.max_concurrency.value_or(before.max_concurrency)}},
+        {"max_in_flight", std::uint32_t{limits.max_in_flight.value_or(before.max_in_flight)}},
+        {"weight", limits.weight.value_or(before.weight)}};
     const Command command{.kind = "resize_group", .target = group, .arguments = whole.dump()};
     store_.command(command, [self = hold(), command, done = std::move(done)](Result<std::uint64_t> put) mutable {
       if (!put) return done(put.error());

@@ -47,8 +47,8 @@ TEST_F(EarlyDefaultTest, AChainWhoseFirstNodeHangsGivesItsCallerTheRest) {
   EXPECT_GE(run.reports()[0].ran, 70ms);
 }
 
-// One in ten takes twenty times as long as the others. If only those counted that were not cut short, they would be given
-// less and less.
+// One in ten takes twenty times as long as the others. If only those counted that were not cut short, they would be
+// given less and less.
 TEST_F(EarlyDefaultTest, WhatWasCutShortCountsAsLong) {
   first = slow("first", 1h);
   first->otherwise(7);

@@ -264,5 +264,27 @@ TEST_F(FairShareTest, ATaskThatBlocksInABatchGivesTheRestBack) {
   executor().run_until_idle();
 }
 
+TEST_F(FairShareTest, TasksThatSleepAgainAndAgainDoNotKeepOthersOfTheirGroupWaiting) {
+  make_world({.defaults = {.max_concurrency = 1000}, .threads = 1});
+  bool stop = false;
+  std::vector<TaskHandle<void>> pollers;
+  for (int i = 0; i < 50; ++i) {
+    pollers.push_back(executor().submit("g", "poller", [&]() -> Task<void> {
+      while (!stop) {
+        executor().spend(10us);
+        co_await sleep_for(1us);
+      }
+    }));
+  }
+  executor().advance(10ms);
+  int started = 0;
+  std::vector<TaskHandle<void>> others;
+  for (int i = 0; i < 100; ++i) others.push_back(executor().submit("g", "other", [&] { ++started; }));
+  executor().advance(10ms);  // Each after at most three turns of pollers: some 3 ms.
+  EXPECT_EQ(started, 100);
+  stop = true;
+  executor().run_until_idle();
+}
+
 }  // namespace
 }  // namespace cohort

@@ -32,11 +32,13 @@ inline constexpr int kReadyKinds = 3;
 
 /// Limits that many groups share.
 struct SharedLimits : ResolvedLimits {
-  explicit SharedLimits(const ResolvedLimits& limits) : ResolvedLimits(limits) {}
+  explicit SharedLimits(const ResolvedLimits& limits)
+      : ResolvedLimits(limits), most_open(std::uint64_t{limits.max_waiting} + limits.max_concurrency) {}
   void ref() { ++references; }
   void unref() {
     if (--references == 0) delete this;
   }
+  std::uint64_t most_open;       ///< So many of its tasks may be without a result, while it may start any.
   std::uint32_t references = 1;  // Guarded by whatever guards the scheduler.
 };
 
@@ -55,11 +57,12 @@ struct alignas(64) BusyGroup {
   bool plain = false;
   bool paused = false;
   bool idle_listed = false;
-  bool tends_to_block = false;                  ///< A driver's note: its tasks were found blocked.
-  bool keeps_place = false;                     ///< It left the ready sets only because its layer 3 is full.
-  std::uint8_t urgent_in_a_row = 0;             ///< Resumed or awaited tasks since the last unawaited one.
-  Bound bound = Bound::kNothing;                ///< What its waiting tasks wait for.
-  std::uint8_t last_end = 0;                    ///< Where its tasks end in last_turn.
+  bool tends_to_block = false;       ///< A driver's note: its tasks were found blocked.
+  bool keeps_place = false;          ///< It left the ready sets only because its layer 3 is full.
+  bool continued_last = false;       ///< The last task that it was given a worker for had only slept.
+  std::uint8_t urgent_in_a_row = 0;  ///< Tasks that went on, or were awaited, since the last unawaited start.
+  Bound bound = Bound::kNothing;     ///< What its waiting tasks wait for.
+  std::uint8_t last_end = 0;         ///< Where its tasks end in last_turn.
   std::array<TaskList, kPriorityCount> queues;  ///< kWaiting and not awaited.
 
   double served = 0;        ///< Time charged, over the weight, in nanoseconds; see scheduler_share.h.
@@ -92,6 +95,8 @@ struct Group : BusyGroup, ListLinks<Group> {
 
   // How many others there are, and where.
   std::uint32_t following = 0;    ///< In dependents.
+  std::uint32_t at_door = 0;      ///< In door.
+  std::uint32_t resuming = 0;     ///< In resumed.
   std::uint32_t parked = 0;       ///< kParked and kResuming.
   std::uint32_t suspended = 0;    ///< kSuspended and kContinuing, permits held.
   std::uint32_t overrunning = 0;  ///< Settled by a time-out, body not back.

@@ -357,5 +357,45 @@ TEST(GroupExecutorStressTest, AnIdleExecutorPollsNothing) {
   EXPECT_EQ(clock.reads, before);
 }
 
+// A turn gives the permits of many tasks back together; what has its result counts no more.
+TEST(AdmissionStressTest, WhatFindsFreePermitsIsTakenIn) {
+  GroupExecutor executor({.groups = {{"two", {.max_concurrency = 2, .max_waiting = 1}},
+                                     {"eight", {.max_concurrency = 8, .max_waiting = 0}}},
+                          .threads = 2});
+  std::uint64_t ended = 0;
+  for (int round = 0; round < 300; ++round) {
+    std::vector<TaskHandle<void>> handles;
+    for (int i = 0; i < 3; ++i) handles.push_back(executor.submit("two", "t", [] {}));
+    for (int i = 0; i < 8; ++i) handles.push_back(executor.submit("eight", "t", [] {}));
+    for (const auto& handle : handles) ASSERT_TRUE(handle.await().ok()) << handle.await().error->message;
+    ended += 8;
+    const auto stats = executor.group_stats("eight");
+    ASSERT_EQ(stats->running, 0U) << "all have been awaited";
+    ASSERT_EQ(stats->in_flight, 0U);
+    ASSERT_EQ(stats->counters.count(TaskStatus::kSuccess), ended);
+    ASSERT_EQ(executor.stats().running, 0U);
+  }
+  EXPECT_TRUE(executor.active_groups().empty());
+}
+
+// A thread may use an executor until its very end, when its thread-local objects go one after the other.
+TEST(ThreadEndStressTest, AThreadLocalObjectMaySubmitWhenItGoes) {
+  static GroupExecutor* used = nullptr;
+  struct LastWords {
+    ~LastWords() {
+      for (int i = 0; i < 100; ++i) used->submit("g", "last", [] {}).cancel();
+    }
+  };
+  GroupExecutor executor({.threads = 2});
+  used = &executor;
+  for (int round = 0; round < 20; ++round) {
+    std::thread([&] {
+      thread_local LastWords words;  // Made before what the executor keeps for this thread, so it goes after that.
+      static_cast<void>(&words);
+      for (int i = 0; i < 100; ++i) executor.submit("g", "first", [] {}).cancel();
+    }).join();
+  }
+}
+
 }  // namespace
 }  // namespace cohort

@@ -21,13 +21,13 @@ void fall_back(GroupLimits& limits, const GroupLimits& next) {
 }
 
 ResolvedLimits corrected(const GroupLimits& limits) {
-  const auto at_least_one = [](std::optional<std::uint32_t> value, std::uint32_t otherwise) {
-    return std::max(1U, value.value_or(otherwise));
+  const auto at_least_one = [](std::optional<Limit> value, std::uint32_t otherwise) {
+    return std::max<std::uint32_t>(1, value.value_or(otherwise));
   };
   ResolvedLimits result;
   result.max_concurrency = at_least_one(limits.max_concurrency, result.max_concurrency);
   result.max_in_flight = at_least_one(limits.max_in_flight, result.max_in_flight);
-  result.max_waiting = at_least_one(limits.max_waiting, result.max_waiting);
+  result.max_waiting = limits.max_waiting.value_or(result.max_waiting);
   result.max_overrunning = at_least_one(limits.max_overrunning, result.max_concurrency);
   // Out of this range sums of charges would lose precision; NaN fails the comparison too.
   const double weight = limits.weight.value_or(1.0);
@@ -43,9 +43,10 @@ GroupPolicy::GroupPolicy(GroupExecutorOptions& options)
     : groups_(std::move(options.groups)),
       resolver_(std::move(options.resolver)),
       defaults_(options.defaults),
-      shortest_queue_(resolver_ ? 1 : corrected(defaults_).max_waiting) {
+      shortest_queue_(resolver_ ? 1 : std::max(1U, corrected(defaults_).max_waiting)) {
   for (const auto& [key, limits] : groups_) {
-    if (limits.max_waiting) shortest_queue_ = std::min(shortest_queue_, std::max(1U, *limits.max_waiting));
+    if (limits.max_waiting)
+      shortest_queue_ = std::min(shortest_queue_, std::max<std::uint32_t>(1, *limits.max_waiting));
   }
 }
 
@@ -81,7 +82,7 @@ bool GroupPolicy::blocks_submitters() const {
 void GroupPolicy::change(std::string_view key, const GroupLimits& limits) {
   Change& change = changes_[std::string(key)];
   GroupLimits merged = limits;
-  if (merged.max_waiting) shortest_queue_ = std::min(shortest_queue_, std::max(1U, *merged.max_waiting));
+  if (merged.max_waiting) shortest_queue_ = std::min(shortest_queue_, std::max<std::uint32_t>(1, *merged.max_waiting));
   if (merged.max_concurrency) {
     change.stopped = *merged.max_concurrency == 0;
     if (change.stopped) merged.max_concurrency.reset();

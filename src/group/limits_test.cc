@@ -252,13 +252,80 @@ TEST_F(LimitsTest, EvictionWaitsForAFullTokenBucket) {
 
 TEST_F(LimitsTest, AFullQueueRejectsAndSaysWhatToDo) {
   make_world({.groups = {{"a", {.max_waiting = 3}}}});
-  submit_many("a", 4);
+  submit_many("a", 5);
 
-  ASSERT_TRUE(handles[3].is_done());
-  const TaskResult<int> result = handles[3].await();
+  EXPECT_FALSE(handles[3].is_done()) << "one will run, three may wait";
+  ASSERT_TRUE(handles[4].is_done());
+  const TaskResult<int> result = handles[4].await();
   EXPECT_EQ(result.status, TaskStatus::kRejected);
   EXPECT_EQ(result.error->message,
-            "group 'a' has 3 tasks waiting (max_waiting 3); raise max_waiting or slow the producer");
+            "group 'a' has 4 tasks waiting and 0 running (max_waiting 3, max_concurrency 1); raise max_waiting or slow "
+            "the producer");
+}
+
+TEST_F(LimitsTest, WithNoPlaceToWaitATaskRunsNowOrNotAtAll) {
+  make_world({.groups = {{"a", {.max_concurrency = 2, .max_waiting = 0}}}, .threads = 4});
+  submit_many("a", 3);
+  EXPECT_EQ(handles[2].await().status, TaskStatus::kRejected);
+  EXPECT_TRUE(handles[0].await().ok());
+  EXPECT_TRUE(handles[1].await().ok());
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(executor().submit("a", "again", [] {}).await().ok());
+}
+
+TEST_F(LimitsTest, ManyThatFindFreePermitsAreAllTakenIn) {
+  make_world({.groups = {{"a", {.max_concurrency = 8, .max_waiting = 1}}}, .threads = 2});
+  for (int round = 0; round < 20; ++round) {
+    handles.clear();
+    submit_many("a", 9, 0ms);
+    for (const auto& handle : handles) EXPECT_TRUE(handle.await().ok());
+  }
+}
+
+TEST_F(LimitsTest, APausedGroupTakesInOnlyWhatMayWait) {
+  make_world({.groups = {{"a", {.max_concurrency = 5, .max_waiting = 2}},
+                         {"b", {.max_concurrency = 5, .max_waiting = 2, .rate = Rate{1, 1s, 1}}}}});
+  ASSERT_TRUE(executor().pause_group("a"));
+  submit_many("a", 3);
+  EXPECT_TRUE(handles[2].is_done());
+  ASSERT_TRUE(executor().resume_group("a"));
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(handles[static_cast<std::size_t>(i)].await().ok());
+  EXPECT_TRUE(executor().submit("b", "takes the token", [] {}).await().ok());
+  handles.clear();
+  submit_many("b", 3);
+  EXPECT_TRUE(handles[2].is_done());
+  executor().run_until_idle();
+}
+
+TEST_F(LimitsTest, ParkedTasksDoNotCount) {
+  make_world({.groups = {{"a", {.max_concurrency = 1, .max_waiting = 1}}}, .threads = 2});
+  auto outer = executor().submit("a", "outer", [&] {
+    return executor()
+        .submit("b", "inner",
+                [&] {
+                  executor().spend(10ms);
+                  return 7;
+                })
+        .await()
+        .value;
+  });
+  executor().run();  // The outer one is parked now.
+  submit_many("a", 3);
+  EXPECT_FALSE(handles[1].is_done());
+  EXPECT_TRUE(handles[2].is_done());
+  EXPECT_EQ(outer.await().value, 7);
+  executor().run_until_idle();
+}
+
+TEST_F(LimitsTest, AWholeNumberThatCannotBeALimitIsCorrected) {
+  const int negative = -5;
+  make_world({.groups = {{"a", {.max_concurrency = negative, .max_in_flight = negative, .max_waiting = negative}},
+                         {"b", {.max_concurrency = std::int64_t{1} << 40}}},
+              .global_max_in_flight = negative});
+  EXPECT_EQ(executor().resolve("a").max_concurrency, 1U);
+  EXPECT_EQ(executor().resolve("a").max_in_flight, 1U);
+  EXPECT_EQ(executor().resolve("a").max_waiting, 0U);
+  EXPECT_EQ(executor().resolve("b").max_concurrency, kUnlimited);
+  EXPECT_TRUE(executor().submit("a", "t", [] {}).await().ok());
 }
 
 TEST_F(LimitsTest, ABlockingQueueMakesTheSubmitterWait) {
@@ -281,11 +348,11 @@ TEST_F(LimitsTest, ABlockingQueueRejectsFromInsideATask) {
     return statuses;
   });
 
-  EXPECT_EQ(outer.await().value, (std::vector{TaskStatus::kSuccess, TaskStatus::kRejected, TaskStatus::kRejected}));
+  EXPECT_EQ(outer.await().value, (std::vector{TaskStatus::kSuccess, TaskStatus::kSuccess, TaskStatus::kRejected}));
 }
 
 TEST_F(LimitsTest, DiscardingGivesUpTheOldestOfTheLowestPriority) {
-  make_world({.groups = {{"a", {.max_waiting = 3, .overflow = OverflowPolicy::kDiscardOldest}}}});
+  make_world({.groups = {{"a", {.max_waiting = 2, .overflow = OverflowPolicy::kDiscardOldest}}}});
   const auto submit = [&](const std::string& id, Priority priority) {
     return executor().submit("a", id, [] {}, {.priority = priority});
   };

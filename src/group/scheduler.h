@@ -46,9 +46,10 @@ struct Actions {
   }
   ~Actions() {
     for (TaskRecord* record : forgotten) record->drop_executors_reference(at);
-    if (forgotten.capacity() <= spare_forgotten.capacity() || forgotten.capacity() > kMostSpare) return;
+    if (forgotten.capacity() == 0 || forgotten.capacity() > kMostSpare || Spare::is_gone) return;
+    if (forgotten.capacity() <= spare.forgotten.capacity()) return;
     forgotten.clear();
-    forgotten.swap(spare_forgotten);
+    forgotten.swap(spare.forgotten);
   }
 
   struct Settlement {
@@ -67,9 +68,16 @@ struct Actions {
   Time at{};
   std::vector<TaskRef> released;
   std::vector<TaskRecord*> forgotten;
-  // Most turns end with something to forget: its memory is used again by the thread that forgets.
+  // Most turns end with something to forget: its memory is used again by the thread that forgets. A thread may use an
+  // executor when its thread-local objects are destroyed, and the main thread may when static ones are: then it is
+  // gone.
   static constexpr std::size_t kMostSpare = 256;
-  static inline thread_local std::vector<TaskRecord*> spare_forgotten;
+  struct Spare {
+    ~Spare() { is_gone = true; }
+    std::vector<TaskRecord*> forgotten;
+    static inline thread_local constinit bool is_gone = false;
+  };
+  static inline thread_local Spare spare;
 
   /// Adds what another one asks for; its `wake` has been seen to.
   void append(Actions other) {
@@ -138,7 +146,7 @@ class Scheduler {
   [[nodiscard]] Actions take_actions() {
     actions_.at = now_;
     Actions taken = std::exchange(actions_, Actions());
-    actions_.forgotten.swap(Actions::spare_forgotten);
+    if (!Actions::Spare::is_gone) actions_.forgotten.swap(Actions::spare.forgotten);
     return taken;
   }
   [[nodiscard]] bool has_actions() const { return !actions_.empty(); }
@@ -248,6 +256,8 @@ class Scheduler {
 
   // Seen from outside.
   [[nodiscard]] std::uint32_t shortest_queue() const { return policy_.shortest_queue(); }
+  /// For tests. Null: it is not in memory.
+  [[nodiscard]] const Group* group_of(std::string_view key) const { return find(key); }
   [[nodiscard]] std::uint64_t present() const { return present_; }
   [[nodiscard]] std::uint32_t global_running() const { return global_running_; }
   [[nodiscard]] ExecutorStats stats() const;
@@ -281,6 +291,8 @@ class Scheduler {
   bool refuse(TaskRecord& record, Origin origin);
   bool refuse_while_draining(Group& group, TaskRecord& record, Origin origin);
   [[nodiscard]] bool has_run_out(const TaskRecord& record) const;
+  [[nodiscard]] bool has_room(const Group& group) const;
+  [[nodiscard]] std::string how_full(const Group& group) const;
   bool make_room(Group& group, TaskRecord& record, Origin origin, FullQueue full);
   bool discard_for(Group& group, TaskRecord& record);
   void reject(TaskRecord& record, Group* group, TaskStatus status, Error error);
@@ -307,6 +319,11 @@ class Scheduler {
   void note_plain(Group& group);
   void wake_if_needed();
   Group* pick(bool has_global, ReadyKind& kind);
+  [[nodiscard]] ReadyKind instead_of_continuing(const Group& group, const std::array<bool, kReadyKinds>& allowed);
+  static constexpr std::uint8_t kMostInARow = 3;
+  [[nodiscard]] static std::uint8_t one_more_in_a_row(const Group& group) {
+    return static_cast<std::uint8_t>(std::min<int>(kMostInARow, group.urgent_in_a_row + 1));
+  }
   bool take_from(Group& group, Turn& turn, std::uint32_t share, double& budget_ns);
   void take_plain(Turn& turn, std::uint32_t share, double& budget_ns);
   void take_arrivals(std::span<const Submitted> arrivals, Turn& turn, double& budget_ns);
@@ -396,6 +413,14 @@ class Scheduler {
   void end_work(Group& group, const std::string& reason, IsMeant&& is_meant);
 
   // scheduler_view.h
+  /// What turns that are out still hold for tasks that have a result already.
+  struct Ended {
+    std::uint32_t tasks = 0;
+    std::uint32_t running = 0;  // Permits of layer 3 that only such tasks have.
+    std::uint32_t own = 0;      // And places in layer 2.
+    TaskCounters counters;
+  };
+  [[nodiscard]] Ended ended_in_turns(const Group& group) const;
   [[nodiscard]] Bound bound_of(const Group& group, bool awaited) const;
   void note_bound(Group& group, Bound bound);
   void add_blocked(Group& group, Bound by, Duration passed);

@@ -46,6 +46,7 @@ void Scheduler<Faults>::mark_awaited(TaskRecord& record) {
       // Whoever awaits it may be what the queue waits for, so it does not wait for a place.
       Group& group = *each->group;
       group.door.erase(*each);
+      --group.at_door;
       each->awaited = true;
       enqueue(group, *each);
       actions_.admit.emplace_back(*each);
@@ -100,6 +101,7 @@ void Scheduler<Faults>::stop_waiting(TaskRecord& record) {
   group.aside.erase(record);
   const bool was_parked = record.phase == Phase::kParked;
   record.phase = was_parked ? Phase::kResuming : Phase::kContinuing;
+  if (was_parked) ++group.resuming;
   (was_parked ? group.resumed : group.continuing).push_back(record);
   refresh(group);
 }

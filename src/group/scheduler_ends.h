@@ -9,10 +9,11 @@ namespace cohort::internal {
 template <class Faults>
 Scheduler<Faults>::Scheduler(GroupExecutorOptions options, Time now)
     : policy_(options),
-      global_limit_(std::max(1U, options.global_max_in_flight)),
-      workers_(std::max(1U, options.threads)),
-      threads_for_one_group_(std::max(workers_, std::max(options.max_threads, workers_ + 1) - workers_ - 1)),
-      max_parked_(std::max(4U, options.max_parked)),
+      global_limit_(std::max<std::uint32_t>(1, options.global_max_in_flight)),
+      workers_(std::max<std::uint32_t>(1, options.threads)),
+      threads_for_one_group_(
+          std::max(workers_, std::max<std::uint32_t>(options.max_threads, workers_ + 1) - workers_ - 1)),
+      max_parked_(std::max<std::uint32_t>(4, options.max_parked)),
       evict_after_(std::max<Duration>(options.evict_after, std::chrono::milliseconds(1))),
       now_(now),
       bound_rate_(static_cast<double>(std::min(workers_, global_limit_)) / global_limit_) {

@@ -117,7 +117,7 @@ class Storm {
       limits.max_concurrency = model.concurrency = random_.chance(0.2) ? kUnlimited : some(3);
       model.serial = model.concurrency == 1;
       if (random_.chance(0.4)) limits.max_in_flight = model.in_flight = some(4);
-      if (random_.chance(0.3)) limits.max_waiting = some(6);
+      if (random_.chance(0.3)) limits.max_waiting = some(6) - 1;
       if (random_.chance(0.3)) limits.overflow = static_cast<OverflowPolicy>(random_.below(3));
       if (random_.chance(0.3)) limits.weight = random_.unit() * 4 + 0.1;
       model.rated = !calm_ && !guests_come_ && random_.chance(0.2);
@@ -207,16 +207,42 @@ class Storm {
     const auto origin = submitter == nullptr           ? Scheduler<Faults>::Origin::kOutside
                         : submitter->in_group == group ? Scheduler<Faults>::Origin::kSameGroup
                                                        : Scheduler<Faults>::Origin::kOtherGroup;
+    const std::uint64_t open = count([&](const StormTask& each) {
+      const bool is_in = each.phase != Phase::kNew && each.phase != Phase::kAtDoor && each.phase != Phase::kParked;
+      return each.in_group == group && is_in && each.settled == 0;
+    });
+    const std::uint64_t at_door =
+        count([&](const StormTask& each) { return each.in_group == group && each.phase == Phase::kAtDoor; });
     scheduler_.submit(*task, origin, Scheduler<Faults>::FullQueue::kAsGroupSays, now_);
     apply();
+    if (at_door != 0) task->order = ++order_;  // They may have come in, before it.
+    check_admission(*task, open, at_door);
     return *task;
+  }
+
+  // So many tasks of its group were in without a result when it came, and so many waited to come in.
+  void check_admission(const StormTask& task, std::uint64_t open, std::uint64_t at_door) {
+    const Model& model = models_[static_cast<std::size_t>(task.in_group)];
+    if (model.rated) return;
+    const ResolvedLimits limits = scheduler_.resolve(key(task.in_group));
+    const std::uint64_t most =
+        limits.max_waiting + (model.paused || model.stopped ? 0 : std::uint64_t{limits.max_concurrency});
+    const Error* const error = task.is_done() ? task.error() : nullptr;
+    const bool was_full = task.phase == Phase::kAtDoor ||
+                          (error != nullptr && error->message.find("raise max_waiting") != std::string::npos);
+    if (was_full && open + at_door < most) fail(task, "was refused though there was room");
+    if (!task.is_done() && !was_full && open >= most && limits.overflow != OverflowPolicy::kDiscardOldest) {
+      fail(task, "was taken in though there was no room");
+    }
   }
 
   // What a worker brings with it when it takes a turn.
   std::vector<typename Scheduler<Faults>::Submitted> some_arrivals() {
     std::vector<typename Scheduler<Faults>::Submitted> arrivals;
     for (std::uint64_t i = finishing_ || random_.chance(calm_ ? 0.3 : 0.8) ? 0 : random_.below(4); i > 0; --i) {
-      const Ref<StormTask> task = make_task(some_group());
+      const int group = some_group();
+      if (const Group* known = scheduler_.group_of(key(group)); known != nullptr && known->at_door != 0) continue;
+      const Ref<StormTask> task = make_task(group);
       task->where = Where::kWaiting;
       task->submitted_at = now_;
       arrivals.push_back({task.get(), Scheduler<Faults>::Origin::kOutside, Scheduler<Faults>::FullQueue::kAsGroupSays});
@@ -310,7 +336,11 @@ class Storm {
   void submit_brought(StormTask& task) {
     task.order = ++order_;
     task.count_executors_reference();
+    const Group* const known = scheduler_.group_of(key(task.in_group));
+    const bool others_at_door = known != nullptr && known->at_door != 0;
     scheduler_.submit(task, Scheduler<Faults>::Origin::kOutside, Scheduler<Faults>::FullQueue::kAsGroupSays, now_);
+    apply();
+    if (others_at_door) task.order = ++order_;
   }
 
   void step_worker(Worker& worker) {
@@ -516,13 +546,17 @@ class Storm {
     });
   }
 
+  // Brought by a guest, who has not submitted it yet.
+  std::uint64_t taken_back() const {
+    return static_cast<std::uint64_t>(std::ranges::count_if(
+        workers_, [](const Worker& each) { return each.brought != nullptr && each.brought->phase == Phase::kNew; }));
+  }
+
   // ---- what must hold after every event
 
   void check() {
     const ExecutorStats stats = scheduler_.stats();
-    const auto taken_back = static_cast<std::uint64_t>(std::ranges::count_if(
-        workers_, [](const Worker& each) { return each.brought != nullptr && each.brought->phase == Phase::kNew; }));
-    if (stats.counters.submitted + taken_back != tasks_.size()) broken_ = "a submitted task was not counted";
+    if (stats.counters.submitted + taken_back() != tasks_.size()) broken_ = "a submitted task was not counted";
     if (stats.counters.settled_total() > count([](const StormTask& task) { return task.settled != 0; })) {
       broken_ = "more settled by the counters than were";
     }
@@ -553,15 +587,15 @@ class Storm {
   bool could_run(const StormTask& task) const {
     if (task.phase == Phase::kContinuing) return true;
     const Model& model = models_[static_cast<std::size_t>(task.in_group)];
-    const auto stats = const_cast<Scheduler<Faults>&>(scheduler_).group_stats(key(task.in_group), now_);
-    if (!stats.ok() || scheduler_.global_running() >= global_limit_ || stats->running >= model.concurrency)
+    const Group* const group = scheduler_.group_of(key(task.in_group));
+    if (group == nullptr || scheduler_.global_running() >= global_limit_ || group->running >= model.concurrency)
       return false;
-    if (scheduler_.global_running() != permits_out() || stats->running != permits_out(task.in_group)) return true;
+    if (scheduler_.global_running() != permits_out() || group->running != permits_out(task.in_group)) return true;
     if (task.phase == Phase::kResuming) return true;
     if (task.phase != Phase::kWaiting || model.paused || model.stopped || model.rated) return false;
-    if (stats->overrunning >= stats->limits.max_overrunning) return false;
-    return task.was_awaited || (stats->in_flight < model.in_flight && stats->parked < max_parked_ / 4 &&
-                                scheduler_.stats().parked < max_parked_);
+    if (group->overrunning >= group->limits->max_overrunning) return false;
+    return task.was_awaited ||
+           (group->own < model.in_flight && group->parked < max_parked_ / 4 && scheduler_.stats().parked < max_parked_);
   }
 
   // What turns and sleeping bodies hold: one permit of layer 1 a turn, one of layer 3 a group in it.
@@ -593,7 +627,7 @@ class Storm {
       pause(g, false);
       while (drains_[static_cast<std::size_t>(g)] > 0) drain(g, false);
     }
-    for (int i = 0; i < 100'000 && broken_.empty() && scheduler_.present() != 0; ++i) {
+    for (int i = 0; i < 100'000 && broken_.empty() && (scheduler_.present() != 0 || taken_back() != 0); ++i) {
       for (Worker& worker : workers_) step_worker(worker);
       step_let_go();
       pass_time(std::chrono::microseconds(500));

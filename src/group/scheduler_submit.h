@@ -84,7 +84,7 @@ template <class Faults>
 [[gnu::always_inline]] inline bool Scheduler<Faults>::is_plain_arrival(const TaskRecord& record,
                                                                        const Group& group) const {
   return group.plain && !record.special && !closed_ && !(record.leased && record.label().own_lease().is_closed()) &&
-         record.label().id().size() <= TaskLabel::kMaxIdLength && group.waiting < group.limits->max_waiting;
+         record.label().id().size() <= TaskLabel::kMaxIdLength && group.present < group.limits->most_open;
 }
 
 template <class Faults>
@@ -145,25 +145,41 @@ void Scheduler<Faults>::reject(TaskRecord& record, Group* group, TaskStatus stat
   actions_.settle.push_back({TaskRef(record), std::move(error)});
 }
 
+// Whether fewer of its tasks are without a result than may be. Those that stand at the door are not in yet, parked ones
+// do not count, and those in a turn that have ended only seem to be there.
+template <class Faults>
+bool Scheduler<Faults>::has_room(const Group& group) const {
+  const bool may_start_any = !group.paused && (!group.pace || group.pace->bucket.available(now_) > 0);
+  const std::uint64_t most = may_start_any ? group.limits->most_open : group.limits->max_waiting;
+  const std::uint64_t open =
+      std::uint64_t{group.present} - group.at_door - (group.parked - group.resuming) - group.overrunning;
+  return open < most || open - ended_in_turns(group).tasks < most;
+}
+
+template <class Faults>
+std::string Scheduler<Faults>::how_full(const Group& group) const {
+  return "group '" + group.key + "' has " + std::to_string(group.waiting + group.following) + " tasks waiting and " +
+         std::to_string(group.running) + " running (max_waiting " + std::to_string(group.limits->max_waiting) +
+         ", max_concurrency " + std::to_string(group.limits->max_concurrency) + ")";
+}
+
 // True when the record may be queued. Otherwise it has been settled, or stands at the door.
 template <class Faults>
 bool Scheduler<Faults>::make_room(Group& group, TaskRecord& record, Origin origin, FullQueue full) {
-  if (group.waiting + group.following < group.limits->max_waiting) return true;
+  if (!group.door.empty()) admit_from_door(group);  // They come first.
+  if (group.door.empty() && has_room(group)) return true;
   const OverflowPolicy policy = group.limits->overflow;
   if (origin == Origin::kOutside && (policy == OverflowPolicy::kBlock || full == FullQueue::kBlock)) {
     adopt(group, record);
     record.phase = Phase::kAtDoor;
     group.door.push_back(record);
+    ++group.at_door;
     arm_queue_limit(record);
     return false;
   }
   if (policy == OverflowPolicy::kDiscardOldest && discard_for(group, record)) return true;
   reject(record, &group, TaskStatus::kRejected,
-         {ErrorCode::kRejected,
-          "group '" + group.key + "' has " + std::to_string(group.waiting + group.following) +
-              " tasks waiting (max_waiting " + std::to_string(group.limits->max_waiting) +
-              "); raise max_waiting or slow the producer",
-          {}});
+         {ErrorCode::kRejected, how_full(group) + "; raise max_waiting or slow the producer", {}});
   return false;
 }
 
@@ -235,8 +251,9 @@ void Scheduler<Faults>::remove_waiting(TaskRecord& record) {
 
 template <class Faults>
 void Scheduler<Faults>::admit_from_door(Group& group) {
-  while (!group.door.empty() && group.waiting + group.following < group.limits->max_waiting) {
+  while (!group.door.empty() && has_room(group)) {
     TaskRecord& record = *group.door.pop_front();
+    --group.at_door;
     enqueue(group, record);
     actions_.admit.emplace_back(record);
   }
@@ -249,15 +266,14 @@ void Scheduler<Faults>::follow(TaskRecord& record, TaskRecord& predecessor, Orig
   if (refuse(record, origin)) return;
   Group& group = find_or_create(record.label().key(), record.label().key_hash());
   ++group.counters.submitted;
-  const bool full = group.waiting + group.following >= group.limits->max_waiting;
+  // A task that follows one at the door, and takes the place that that one waits for, would wait for ever.
+  if (!group.door.empty()) admit_from_door(group);
+  const bool full = !group.door.empty() || !has_room(group);
   if (refuse_while_draining(group, record, origin)) {
     // It has been settled.
   } else if (full && !(group.limits->overflow == OverflowPolicy::kDiscardOldest && discard_for(group, record))) {
     reject(record, &group, TaskStatus::kRejected,
-           {ErrorCode::kRejected,
-            "group '" + group.key + "' has no place for a following task (max_waiting " +
-                std::to_string(group.limits->max_waiting) + ")",
-            {}});
+           {ErrorCode::kRejected, how_full(group) + " and no place for a following task", {}});
   } else {
     adopt(group, record);
     record.phase = Phase::kDependent;
@@ -315,7 +331,10 @@ void Scheduler<Faults>::settle_and_forget(TaskRecord& record, Error error) {
       group.dependents.erase(record);
       --group.following;
       break;
-    case Phase::kAtDoor: group.door.erase(record); break;
+    case Phase::kAtDoor:
+      group.door.erase(record);
+      --group.at_door;
+      break;
     case Phase::kWaiting: remove_waiting(record); break;
     default: COHORT_ASSERT(false, "only a task that waits can end without having been taken");
   }

@@ -46,7 +46,8 @@ void Scheduler<Faults>::refresh(Group& group) {
     }
     if (!will_be_ready) on_unready(group);
   }
-  if (group.pace && permit && !group.paused && group.waiting != 0 && group.pace->bucket.available(now_) == 0) {
+  const bool has_some = group.waiting != 0 || !group.door.empty();
+  if (group.pace && permit && !group.paused && has_some && group.pace->bucket.available(now_) == 0) {
     rate_timers_.arm(group.pace->timer, group.pace->bucket.next_at(now_));
   }
   const Bound bound = group.waiting == 0       ? Bound::kNothing
@@ -134,7 +135,18 @@ Group* Scheduler<Faults>::pick(bool has_global, ReadyKind& kind) {
     best = group;
     kind = static_cast<ReadyKind>(each);
   }
+  if (best != nullptr && kind == kReadyToContinue) kind = instead_of_continuing(*best, allowed);
   return best;
+}
+
+// Coroutines that sleep for a moment again and again would keep everything else of their group from starting. So after
+// three tasks that went on an unawaited one starts, and an awaited or resumed one has every other turn.
+template <class Faults>
+ReadyKind Scheduler<Faults>::instead_of_continuing(const Group& group, const std::array<bool, kReadyKinds>& allowed) {
+  const auto may = [&](ReadyKind kind) { return allowed[kind] && ready_[kind].contains(group); };
+  if (group.urgent_in_a_row >= kMostInARow && may(kReadyNormal)) return kReadyNormal;
+  if (group.continued_last && may(kReadyUrgent)) return kReadyUrgent;
+  return kReadyToContinue;
 }
 
 template <class Faults>
@@ -198,7 +210,7 @@ TaskRecord* Scheduler<Faults>::choose(Group& group, bool has_permit, bool has_pl
       if (unawaited == nullptr) unawaited = queue.front();
     }
   }
-  if (unawaited != nullptr && group.urgent_in_a_row >= 3) return unawaited;
+  if (unawaited != nullptr && group.urgent_in_a_row >= kMostInARow) return unawaited;
   if (!group.resumed.empty()) return group.resumed.front();
   if (start && !group.awaited.empty()) return group.awaited.front();
   return unawaited;
@@ -438,7 +450,8 @@ void Scheduler<Faults>::start(TaskRecord& record, Turn::Segment& segment, Turn& 
     segment.in_flight = true;
     ++group.own;
   }
-  group.urgent_in_a_row = record.own_account ? 0 : static_cast<std::uint8_t>(std::min(3, group.urgent_in_a_row + 1));
+  group.urgent_in_a_row = record.own_account ? 0 : one_more_in_a_row(group);
+  group.continued_last = false;
   if (group.pace) group.pace->bucket.try_take(now_);
   ++group.counters.started;
   if (!turn.measured) group.counters.queue_time += now_ - record.submitted_at;
@@ -457,6 +470,8 @@ void Scheduler<Faults>::go_on(TaskRecord& record, Turn& turn) {
   Turn::Segment& segment = turn.add_segment(group);
   segment.count = 1;
   turn.tasks[turn.count++] = &record;
+  group.urgent_in_a_row = one_more_in_a_row(group);
+  group.continued_last = record.phase == Phase::kContinuing;
   if (record.phase == Phase::kContinuing) {
     group.continuing.erase(record);
     if (record.holds_concurrency) end_suspended(record);
@@ -464,12 +479,12 @@ void Scheduler<Faults>::go_on(TaskRecord& record, Turn& turn) {
     segment.concurrency = std::exchange(record.holds_concurrency, false);
   } else {
     group.resumed.erase(record);
+    --group.resuming;
     --group.parked;
     --parked_;
     ++group.running;
     set_global_running(global_running_ + 1);
     turn.global = segment.concurrency = true;
-    group.urgent_in_a_row = static_cast<std::uint8_t>(std::min(3, group.urgent_in_a_row + 1));
   }
   segment.in_flight = record.own_account;
   record.phase = Phase::kTaken;

@@ -353,17 +353,17 @@ TEST_F(SchedulerTest, ALongTaskHasATurnOfItsOwn) {
 }
 
 TEST_F(SchedulerTest, ExplainNamesTheDoorOfAFullQueue) {
-  make({.groups = {{"d", {.max_waiting = 1, .overflow = OverflowPolicy::kBlock}}}});
+  make({.groups = {{"d", {.max_waiting = 0, .overflow = OverflowPolicy::kBlock}}}});
   auto queued = submit("d", "queued");
   auto at_door = submit("d", "at door");
   const Explanation why = scheduler->explain(*at_door, now);
   EXPECT_EQ(why.bound, Bound::kDoor);
-  EXPECT_EQ(why.text, "group 'd' has 1 of 1 waiting; 1 ahead");
+  EXPECT_EQ(why.text, "group 'd' has 1 tasks waiting and 0 running (max_waiting 0, max_concurrency 1); 1 ahead");
 
   Turn turn;
   ASSERT_TRUE(scheduler->take(turn, now));
-  EXPECT_EQ(scheduler->take_actions().admit.size(), 1U);
   run(turn);
+  EXPECT_EQ(scheduler->take_actions().admit.size(), 1U);
   ASSERT_TRUE(scheduler->take(turn, now));
   run(turn);
 }

@@ -164,6 +164,7 @@ void Scheduler<Faults>::overrun(TaskRecord& record) {
 
   // Its await fails now; a coroutine needs a worker to hear of it, a blocked thread only has to be let go.
   (record.phase == Phase::kResuming ? group.resumed : group.aside).erase(record);
+  if (record.phase == Phase::kResuming) --group.resuming;
   if (!awaits_outside) {
     --group.parked;
     --parked_;

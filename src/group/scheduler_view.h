@@ -54,6 +54,32 @@ void Scheduler<Faults>::add_blocked(Group& group, Bound by, Duration passed) {
   }
 }
 
+// A task may have its result before the worker has given the turn back. (What the worker writes of a task it writes
+// before the result can be seen.)
+template <class Faults>
+auto Scheduler<Faults>::ended_in_turns(const Group& group) const -> Ended {
+  Ended ended;
+  for (Turn* turn = turns_.front(); turn != nullptr; turn = IntrusiveList<Turn>::next(*turn)) {
+    const std::uint32_t begun = turn->begun();
+    for (std::uint32_t s = turn->ended_segments; s < turn->segment_count; ++s) {
+      const Turn::Segment& segment = turn->segments[s];
+      if (segment.group != &group) continue;
+      const std::uint32_t end = segment.first + segment.count;
+      std::uint32_t i = segment.first;
+      for (; i < std::min(end, begun); ++i) {
+        const TaskRecord& record = *turn->tasks[i];
+        if (!record.is_done() || record.overrunning) break;
+        ++ended.tasks;
+        if (record.claimed_by_body) ++ended.counters.settled[static_cast<std::size_t>(record.status())];
+      }
+      if (i != end) continue;
+      if (segment.concurrency) ++ended.running;
+      if (segment.in_flight) ++ended.own;
+    }
+  }
+  return ended;
+}
+
 template <class Faults>
 ExecutorStats Scheduler<Faults>::stats() const {
   ExecutorStats stats{.groups = groups_.size(),
@@ -65,6 +91,10 @@ ExecutorStats Scheduler<Faults>::stats() const {
   groups_.for_each([&](const Group& group) {
     stats.counters += group.counters;
     stats.running += group.running;
+    if (group.running == 0) return;
+    const Ended ended = ended_in_turns(group);
+    stats.counters += ended.counters;
+    stats.running -= ended.running;
   });
   return stats;
 }
@@ -79,15 +109,18 @@ Result<GroupStats> Scheduler<Faults>::group_stats(std::string_view key, Time now
   note_bound(*group, group->bound);
   auto blocked = group->blocked ? group->blocked->by : std::array<Duration, kBoundCount>{};
   blocked[static_cast<std::size_t>(Bound::kWorkers)] = group->blocked_by_workers;
+  const Ended ended = ended_in_turns(*group);
+  TaskCounters counters = group->counters;
+  counters += ended.counters;
   return GroupStats{.group = group->key,
                     .waiting = group->waiting,
-                    .running = group->running,
+                    .running = group->running - ended.running,
                     .parked = group->parked,
-                    .in_flight = group->own,
+                    .in_flight = group->own - ended.own,
                     .overrunning = group->overrunning,
                     .paused = group->paused,
                     .limits = *group->limits,
-                    .counters = group->counters,
+                    .counters = counters,
                     .blocked = blocked};
 }
 
@@ -95,7 +128,7 @@ template <class Faults>
 std::vector<std::string> Scheduler<Faults>::active_groups() const {
   std::vector<std::string> keys;
   groups_.for_each([&](const Group& group) {
-    if (group.present > group.overrunning) keys.push_back(group.key);
+    if (group.present > group.overrunning + ended_in_turns(group).tasks) keys.push_back(group.key);
   });
   std::ranges::sort(keys);
   return keys;
@@ -180,8 +213,7 @@ std::string Scheduler<Faults>::describe(const Group& group, Bound bound) const {
     case Bound::kParked:
       if (parked_room()) return name + " has " + of(group.parked, max_parked_ / 4) + " tasks parked";
       return "all groups together have " + of(parked_, max_parked_) + " tasks parked";
-    case Bound::kDoor:
-      return name + " has " + of(group.waiting + group.following, group.limits->max_waiting) + " waiting";
+    case Bound::kDoor: return how_full(group);
     default: return name + " may run as soon as a worker comes to it";
   }
 }

@@ -15,7 +15,7 @@ constexpr int kTriesForRoom = 1000;
 constexpr Duration kWorthWaking = std::chrono::milliseconds(2);
 
 std::uint32_t threads_of(const GroupExecutorOptions& options) {
-  return options.threads != 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency());
+  return options.threads != 0 ? std::uint32_t{options.threads} : std::max(1U, std::thread::hardware_concurrency());
 }
 
 GroupExecutorOptions with_threads(GroupExecutorOptions options) {
@@ -31,7 +31,7 @@ ThreadDriver::ThreadDriver(ExecutorHome& home, GroupExecutorOptions options)
       listener_(std::move(options.listener)),
       blocked_probe_(options.blocked_probe ? std::move(options.blocked_probe) : &is_blocked_in_kernel),
       threads_(threads_of(options)),
-      max_threads_(std::max(options.max_threads, threads_ + 1)),
+      max_threads_(std::max<std::uint32_t>(options.max_threads, threads_ + 1)),
       has_resolver_(static_cast<bool>(options.resolver)),
       scheduler_(with_threads(std::move(options)), clock_.now()) {
   MutexLock lock(mutex_);

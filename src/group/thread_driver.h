@@ -105,6 +105,17 @@ class ThreadDriver {
   }
 
  private:
+  struct Runner;
+  // What is left to do after the lock is released.
+  struct Chores {
+    Actions actions;
+    std::vector<Runner*> notify;
+    std::vector<Runner*> start;
+    bool notify_watcher = false;
+
+    [[nodiscard]] bool empty() const { return actions.empty() && notify.empty() && start.empty() && !notify_watcher; }
+  };
+
   // A thread of the driver, or a caller's for as long as it runs a body. All but `turn`'s own protocol and `called` is
   // guarded by mutex_.
   struct Runner {
@@ -127,17 +138,8 @@ class ThreadDriver {
     Time probe_at{};             // When to ask the kernel next whether it is blocked.
     Duration probe_after{0};
     std::int32_t thread_id = 0;
+    Chores chores;  // Of a caller's thread that runs it, see run_here.
     std::thread thread;
-  };
-
-  // What is left to do after the lock is released.
-  struct Chores {
-    Actions actions;
-    std::vector<Runner*> notify;
-    std::vector<Runner*> start;
-    bool notify_watcher = false;
-
-    [[nodiscard]] bool empty() const { return actions.empty() && notify.empty() && start.empty() && !notify_watcher; }
   };
 
   // Events.

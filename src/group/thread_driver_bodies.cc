@@ -1,6 +1,7 @@
 // Part of ThreadDriver: bodies; how they run, suspend, await and block.
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "group/thread_driver.h"
@@ -161,12 +162,13 @@ void ThreadDriver::submit_here(TaskRecord& record) {
 }
 
 // The guest of the record before is kept in `turns`, with a turn in which nothing is left to run. What follows from its
-// end is done before permits are taken again: it may run users' code.
+// end is done before permits are taken again: it may run users' code. (Chores are large to make, and as a rule there
+// are none: a guest has some of its own.)
 bool ThreadDriver::run_here(TaskRef& record, Time now, HereTurns& turns) {
   if (is_watcher_) return false;  // Timers wait for nobody.
   record->submitted_at = now;
   std::unique_ptr<Runner> guest(static_cast<Runner*>(std::exchange(turns.open, nullptr)));
-  Chores chores;
+  std::optional<Chores> left;  // The guest's, when that is given back.
   {
     MutexLock lock(mutex_);
     if (!inbox_.looks_empty()) take_in_all(now);
@@ -176,16 +178,20 @@ bool ThreadDriver::run_here(TaskRef& record, Time now, HereTurns& turns) {
       guest = take_guest();
     }
     if (scheduler_.has_actions()) {
-      follow_up(chores, now);
+      follow_up(guest->chores, now);
       lock.unlock();
-      perform(chores);
+      perform(guest->chores);
       lock.lock();
     }
-    if (!scheduler_.take_here(*record, *guest->turn, now)) guests_.push_back(std::move(guest));
-    follow_up(chores, now);
+    const bool taken = scheduler_.take_here(*record, *guest->turn, now);
+    follow_up(guest->chores, now);
+    if (!taken) {
+      left.emplace(std::exchange(guest->chores, Chores()));
+      guests_.push_back(std::move(guest));
+    }
   }
-  perform(chores);
-  if (!guest) return false;
+  perform(left ? *left : guest->chores);
+  if (left) return false;
   turns.last = std::move(record);
   if (listener_) tell(TaskEvent::Kind::kSubmitted, *turns.last, now);
   turns.note_end(run_guest(*guest, now));

@@ -50,7 +50,8 @@ TEST(ConfigValuesTest, EmptyTextsAreTheDefaults) {
 
 TEST(ConfigValuesTest, TheOlderLogLevelCountsUnlessTheNewerIsThere) {
   EXPECT_EQ(parse_config("node: {log_level: debug}")->log.level, LogLevel::kDebug);
-  for (const char* text : {"node: {log_level: debug}\nlog: {level: error}", "log: {level: error}\nnode: {log_level: debug}"}) {
+  for (const char* text :
+       {"node: {log_level: debug}\nlog: {level: error}", "log: {level: error}\nnode: {log_level: debug}"}) {
     EXPECT_EQ(parse_config(text)->log.level, LogLevel::kError) << text;
   }
 }

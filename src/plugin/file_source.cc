@@ -81,9 +81,7 @@ class HalfFile {
   }
 
  private:
-  void fail(int number) {
-    failure_ = error_of(number, "'" + path_.string() + "' cannot be written");
-  }
+  void fail(int number) { failure_ = error_of(number, "'" + path_.string() + "' cannot be written"); }
 
   const fs::path path_;
   std::size_t left_;

@@ -41,7 +41,8 @@ void Provider::tell(ProviderEvent event) const {
 void Provider::derate(double factor, std::string_view actor, std::string_view reason,
                       std::optional<Duration> expires_in) {
   if (!(factor >= 0 && factor <= 1)) {
-    COHORT_LOG(kWarning, "provider", "a part to derate to is from 0 to 1, and the nearest is used", {"provider", name_});
+    COHORT_LOG(kWarning, "provider", "a part to derate to is from 0 to 1, and the nearest is used",
+               {"provider", name_});
   }
   const Time until = expires_in ? saturating_add(clock_.now(), *expires_in) : Time::max();
   derated_until_.store(until.time_since_epoch().count(), std::memory_order_relaxed);

@@ -491,7 +491,8 @@ bool Route::serves_well(std::size_t index) const {
   const Breaker& breaker = router_->providers_[index]->breaker();
   const Breaker::Snapshot seen = breaker.snapshot();
   // (A success since it was last excused: else an outage would excuse itself until the window is empty.)
-  const bool is_closed = seen.state == BreakerState::kClosed || (seen.shadow && seen.state != BreakerState::kForcedOpen);
+  const bool is_closed =
+      seen.state == BreakerState::kClosed || (seen.shadow && seen.state != BreakerState::kForcedOpen);
   return is_closed && seen.window.calls >= 5 && !router_->providers_[index]->was_excused() &&
          seen.window.error_rate() < breaker.options().error_rate_threshold / 2;
 }

@@ -448,13 +448,14 @@ TEST_F(RouterLimitsTest, OptionsThatAreCorrectedAreReported) {
 
 TEST_F(RouterLimitsTest, OptionsOfProvidersThatAreCorrectedAreReported) {
   const Log log;
-  auto made = Router::make({{.name = "it", .max_concurrent = 0, .rate = Rate{.count = 0}}}, {.clock = &world.clock}).value();
+  auto made =
+      Router::make({{.name = "it", .max_concurrent = 0, .rate = Rate{.count = 0}}}, {.clock = &world.clock}).value();
   made->provider(0).derate(2, "ann", "too much");
   Bulkhead none(0);
   EXPECT_EQ(none.max_concurrent(), 1U);
   ASSERT_TRUE(made->provider(0).breaker().reconfigure({.slow_call_threshold = 1min}, "ann", "slower"));
-  for (const char* part : {"max_concurrent is at least 1", "a rate has a count", "a part to derate to", "a bulkhead has",
-                           "slow_call_threshold is longer than the time-out"}) {
+  for (const char* part : {"max_concurrent is at least 1", "a rate has a count", "a part to derate to",
+                           "a bulkhead has", "slow_call_threshold is longer than the time-out"}) {
     EXPECT_TRUE(log.has(part)) << part << "\n" << log.text;
   }
 }

@@ -300,9 +300,7 @@ class ManualExecutor::Driver {
     BatonThread* thread = nullptr;
   };
   struct Workers : std::deque<Worker> {
-    explicit Workers(std::uint32_t& count) : std::deque<Worker>(count == 0 ? 2 : count) {
-      count = static_cast<std::uint32_t>(size());
-    }
+    explicit Workers(Limit& count) : std::deque<Worker>(count == 0 ? 2 : std::size_t{count}) { count = size(); }
   };
 
   void wake_worker() {

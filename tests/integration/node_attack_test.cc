@@ -16,8 +16,10 @@ class NodeAttackTest : public NodeTest {
  protected:
   /// A step "until" that runs until a file is there, and notes each start in another.
   void write_patient_config(const std::string& more = "") {
-    write_file(path("until.sh"),
-               "#!/bin/sh\necho $$ > \"$1.pid\"\necho started >> \"$1.starts\"\nwhile ! [ -e \"$1\" ]; do sleep 0.02; done\n", true);
+    write_file(
+        path("until.sh"),
+        "#!/bin/sh\necho $$ > \"$1.pid\"\necho started >> \"$1.starts\"\nwhile ! [ -e \"$1\" ]; do sleep 0.02; done\n",
+        true);
     write_file(path("art.sh"), "#!/bin/sh\nprintf abc > out/a.txt\nwc -c < out/a.txt\n", true);
     write_file(path("cohort.yaml"), more + R"(
 groups: {defaults: {max_concurrency: 8}, narrow: {max_concurrency: 1}}

@@ -23,15 +23,15 @@ struct GroupExecutorOptions {
   Function<GroupLimits(std::string_view key)> resolver = {};
   GroupLimits defaults = {};
   /// Layer 1: how many tasks run at all, over all groups.
-  std::uint32_t global_max_in_flight = kUnlimited;
+  Limit global_max_in_flight = kUnlimited;
   /// Workers for tasks that do not block. 0: as many as the machine has cores.
-  std::uint32_t threads = 0;
+  Limit threads = 0;
   /// How many there may be when tasks block, parked ones not counted; at least threads + 1. One group may occupy all
   /// but threads + 1 of them.
-  std::uint32_t max_threads = 256;
+  Limit max_threads = 256;
   /// How many tasks may be parked before only awaited ones are started; one group is held to a quarter of it. At
   /// least 4.
-  std::uint32_t max_parked = 1000;
+  Limit max_parked = 1000;
   /// A group unused for so long, and at most twice that, is forgotten; its counters stay in the totals.
   Duration evict_after = std::chrono::seconds(60);
   /// Told of the life of every task, on whichever thread it happens, with no lock held. It must be quick and may be

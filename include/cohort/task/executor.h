@@ -151,7 +151,7 @@ class Executor {
   /// Changes the limits that are set, now and for good: growth takes effect at once, shrinking as tasks end. A
   /// max_concurrency of 0 pauses, until there is another or resume_group.
   virtual Result<void> set_limits(std::string_view group, const GroupLimits& limits) = 0;
-  Result<void> resize(std::string_view group, std::uint32_t max_concurrency) {
+  Result<void> resize(std::string_view group, Limit max_concurrency) {
     return set_limits(group, {.max_concurrency = max_concurrency});
   }
   /// Starts nothing more of the group; what runs goes on, and may resume.

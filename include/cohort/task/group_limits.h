@@ -1,14 +1,30 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "cohort/base/token_bucket.h"
 #include "cohort/base/unlimited.h"
 
 namespace cohort {
 
-/// What happens to a task that finds its group's queue full.
+/// A number of tasks or threads, from any integer: a negative one is 0, and one that does not fit is kUnlimited.
+class Limit {
+ public:
+  template <std::integral T>
+  constexpr Limit(T number)  // NOLINT(google-explicit-constructor): it stands for the number.
+      : value_(std::cmp_less(number, 0)            ? 0
+               : std::cmp_less(number, kUnlimited) ? static_cast<std::uint32_t>(number)
+                                                   : kUnlimited) {}
+  constexpr operator std::uint32_t() const { return value_; }  // NOLINT(google-explicit-constructor)
+
+ private:
+  std::uint32_t value_;
+};
+
+/// What happens to a task that finds its group full.
 enum class OverflowPolicy : std::uint8_t {
   kReject,         ///< It settles as rejected.
   kBlock,          ///< The submitter waits for a place; from inside a task it is rejected instead.
@@ -16,15 +32,21 @@ enum class OverflowPolicy : std::uint8_t {
 };
 
 /// Limits of one group; what is not set comes from the next source (explicit map, resolver, defaults). In code an
-/// impossible value is corrected: a count below 1 becomes 1, a weight that is not positive becomes 1.
+/// impossible value is corrected: a count below 1 becomes 1 (max_waiting may be 0), a weight that is not positive
+/// becomes 1.
+///
+/// A group takes a task in while fewer than max_waiting + max_concurrency of its tasks are without a result, parked
+/// ones not counted. So max_waiting tasks may wait beside those that run. With a max_waiting of 0 a task runs now or is
+/// refused (it may still have to wait for global_max_in_flight or a worker). A paused group, or one whose rate allows
+/// no start now, takes in max_waiting tasks.
 struct GroupLimits {
-  std::optional<std::uint32_t> max_concurrency = {};  ///< Layer 3: how many run. Default 1.
-  std::optional<std::uint32_t> max_in_flight = {};    ///< Layer 2: how many run or are parked. Default unlimited.
-  std::optional<std::uint32_t> max_waiting = {};      ///< Length of the queue. Default 100,000.
-  std::optional<double> weight = {};                  ///< Share relative to other groups. Default 1.
-  std::optional<OverflowPolicy> overflow = {};        ///< Default kReject.
-  std::optional<Rate> rate = {};                      ///< Starts per time. Default, or a count of kUnlimited: any.
-  std::optional<std::uint32_t> max_overrunning = {};  ///< Bodies past their time-out. Default: max_concurrency.
+  std::optional<Limit> max_concurrency = {};    ///< Layer 3: how many run. Default 1.
+  std::optional<Limit> max_in_flight = {};      ///< Layer 2: how many run or are parked. Default unlimited.
+  std::optional<Limit> max_waiting = {};        ///< How many wait, from 0; see above. Default 100,000.
+  std::optional<double> weight = {};            ///< Share relative to other groups. Default 1.
+  std::optional<OverflowPolicy> overflow = {};  ///< Default kReject.
+  std::optional<Rate> rate = {};                ///< Starts per time. Default, or a count of kUnlimited: any.
+  std::optional<Limit> max_overrunning = {};    ///< Bodies past their time-out. Default: max_concurrency.
 
   friend bool operator==(const GroupLimits&, const GroupLimits&) = default;
 };

@@ -123,7 +123,8 @@ TEST_F(SqliteDamageTest, EveryColumnIsLookedAtBeforeItIsUsed) {
     sqlite3_open(file().c_str(), &database);
     sqlite3_exec(
         database,
-        "SELECT name FROM pragma_table_info('tasks') WHERE name NOT IN ('seq', 'request_hash', 'format', 'plugin', 'outline')",
+        "SELECT name FROM pragma_table_info('tasks') WHERE name NOT IN ('seq', 'request_hash', 'format', 'plugin', "
+        "'outline')",
         [](void* to, int, char** values, char**) {
           static_cast<std::vector<std::string>*>(to)->emplace_back(values[0]);
           return 0;
@@ -196,7 +197,9 @@ TEST_F(SqliteDamageTest, RowsOfANewerProgramKeepNobodyWaiting) {
   };
   for (int i = 0; i < 150; ++i) submit_later("new-" + std::to_string(i));
   submit_later("due");
-  damage("UPDATE tasks SET due_at = strftime('%s', 'now') * 1000000 - 1000000; UPDATE tasks SET format = 99 WHERE id LIKE 'new-%'");
+  damage(
+      "UPDATE tasks SET due_at = strftime('%s', 'now') * 1000000 - 1000000; UPDATE tasks SET format = 99 WHERE id LIKE "
+      "'new-%'");
   const auto task = claim();
   ASSERT_TRUE(task);
   EXPECT_EQ(task->id(), "due");
@@ -254,7 +257,8 @@ TEST_F(SqliteDamageTest, CountsAreRightAfterDamage) {
 
 TEST_F(SqliteDamageTest, AListDoesNotReadLargeParameters) {
   open();
-  const NewTask task{.id = "t", .group = "g", .callbacks = {{.plugin = "p", .parameters = "[\"" + std::string(5000, 'x') + "\"]"}}};
+  const NewTask task{
+      .id = "t", .group = "g", .callbacks = {{.plugin = "p", .parameters = "[\"" + std::string(5000, 'x') + "\"]"}}};
   ASSERT_TRUE(wait<std::vector<Result<Submitted>>>([&](auto done) { store_->submit({task}, std::move(done)); }));
   store_.reset();
   on_file("UPDATE tasks SET state = 6, ended_at = 1; UPDATE bodies SET request = '{broken'");
@@ -532,7 +536,8 @@ TEST_F(SqliteDamageTest, AStoreOfVersionOneIsBroughtForward) {
       "counts; DELETE FROM numbers; ALTER TABLE tasks DROP COLUMN due_after; ALTER TABLE tasks DROP COLUMN "
       "deadline_after; ALTER TABLE tasks DROP COLUMN attempt_began_at; ALTER TABLE tasks DROP COLUMN attempt_lines; "
       "ALTER "
-      "TABLE tasks DROP COLUMN attempts_made; ALTER TABLE tasks DROP COLUMN format; ALTER TABLE tasks DROP COLUMN outline; ALTER TABLE dead_letters DROP "
+      "TABLE tasks DROP COLUMN attempts_made; ALTER TABLE tasks DROP COLUMN format; ALTER TABLE tasks DROP COLUMN "
+      "outline; ALTER TABLE dead_letters DROP "
       "COLUMN "
       "format; ALTER TABLE events DROP COLUMN format; ALTER TABLE commands DROP COLUMN format; ALTER TABLE groups DROP "
       "COLUMN format; CREATE INDEX tasks_ready ON tasks (grp, priority, seq) WHERE state = 1 AND due_at IS NULL; "

@@ -27,7 +27,9 @@ Error Failure::to_error(const std::string& file) const {
     case SQLITE_LOCKED: return {ErrorCode::kUnavailable, where + "another program has locked it"};
     case SQLITE_CORRUPT:
       return {ErrorCode::kInternal, where + "the file is damaged (" + what() + "); " + how_to_restore(file)};
-    case SQLITE_NOTADB: return {ErrorCode::kInvalid, where + "this is not a database of Cohort, or its head is damaged; " + how_to_restore(file)};
+    case SQLITE_NOTADB:
+      return {ErrorCode::kInvalid,
+              where + "this is not a database of Cohort, or its head is damaged; " + how_to_restore(file)};
     case SQLITE_CANTOPEN:
       return {ErrorCode::kUnavailable, where + "it cannot be opened (" + what() + "); check the path and permissions"};
     case SQLITE_IOERR: return {ErrorCode::kUnavailable, where + "reading or writing failed (" + what() + ")"};

@@ -45,7 +45,8 @@ void RowWriter::insert(const ChainTask& task, const PreparedTask& prepared) {
       "INSERT INTO tasks (seq, id, grp, state, priority, plugin, due_at, due_after, epoch, writes, claim_id, step, "
       "attempt, failures, attempt_open, alone, crashes, died_alone_with, suspect, ran, created_at, deadline_at, "
       "deadline_after, ended_at, held_before, cancel_requested, message_id, progress, progress_note, error, tags, "
-      "idempotency_key, request_hash, outline, format) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, 0, '', 0, 0, 0, 0, 0, '[]', '', "
+      "idempotency_key, request_hash, outline, format) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, 0, '', 0, 0, 0, 0, 0, '[]', "
+      "'', "
       "0, 0, ?, ?, ?, ?, ?, 0, ?, 0, '', '', ?, ?, ?, ?, ?)");
   const std::optional<std::string> key = text_or_null(task.request.idempotency_key);
   row->bind(task.sequence).bind(task.id()).bind(task.request.group).bind(static_cast<int>(task.state));
@@ -116,7 +117,8 @@ void RowWriter::put_letter(const DeadLetter& letter) {
   remove_letter(letter.task_id);
   // (One of a newer program stays as it is.)
   StatementLease row = database_.prepare(
-      "INSERT OR IGNORE INTO dead_letters (task_id, grp, message_id, state, reason, callback, step, attempts, failed_at, node, "
+      "INSERT OR IGNORE INTO dead_letters (task_id, grp, message_id, state, reason, callback, step, attempts, "
+      "failed_at, node, "
       "progress, log, original) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   const std::string log = lines_text(letter.log);
   row->bind(letter.task_id).bind(letter.group).bind(letter.message_id).bind(static_cast<int>(letter.state));
@@ -143,7 +145,8 @@ bool RowWriter::remove_letter(const std::string& id) {
 
 void RowWriter::put_attempts(const ChainTask& task, const std::vector<AttemptRecord>& attempts) {
   for (const AttemptRecord& each : attempts) {
-    StatementLease row = database_.prepare("INSERT OR REPLACE INTO attempts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+    StatementLease row =
+        database_.prepare("INSERT OR REPLACE INTO attempts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
     const std::string log = lines_text(each.log);
     row->bind(task.sequence).bind(each.number).bind(each.step).bind(each.attempt).bind(each.plugin).bind(each.node);
     row->bind(each.began_at).bind(each.ended_at).bind(each.outcome).bind(each.error).bind(log);
@@ -180,7 +183,8 @@ void RowWriter::poison_damaged(std::uint64_t sequence, const std::string& damage
       "kept_until = NULL, owner = NULL, epoch = CASE WHEN typeof(epoch) = 'integer' AND epoch BETWEEN 0 AND 1 << 60 "
       "THEN epoch + 1 ELSE 1 END, writes = 0, claim_id = '', step = 0, attempt = 0, failures = 0, attempt_open = 0, "
       "attempt_began_at = NULL, attempt_lines = 0, attempts_made = 0, alone = 0, crashes = '[]', died_alone_with = '', "
-      "suspect = 0, ran = 0, outline = NULL, created_at = CASE WHEN typeof(created_at) = 'integer' AND created_at >= 0 THEN created_at "
+      "suspect = 0, ran = 0, outline = NULL, created_at = CASE WHEN typeof(created_at) = 'integer' AND created_at >= 0 "
+      "THEN created_at "
       "ELSE ?3 END, deadline_at = ?3, deadline_after = NULL, started_at = NULL, ended_at = ?3, held_before = 0, "
       "cancel_requested = 0, message_id = '', progress = 0, progress_note = '', error = ?4, tags = '[]', request_hash "
       "= "

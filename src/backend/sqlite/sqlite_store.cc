@@ -378,9 +378,8 @@ void SqliteStore::replay(ReplayRequest request, Completion<ChainTask> done) {
 }
 
 void SqliteStore::pause_group(std::string group, bool paused, Completion<void> done) {
-  impl_->write<void>(
-      [group = std::move(group), paused](Tables& tables) { return tables.pause_group(group, paused); },
-      std::move(done));
+  impl_->write<void>([group = std::move(group), paused](Tables& tables) { return tables.pause_group(group, paused); },
+                     std::move(done));
 }
 
 void SqliteStore::command(Command command, Completion<std::uint64_t> done) {

@@ -206,8 +206,9 @@ void Tables::mend() {
   }
   const bool counts_are_good =
       database_.value("SELECT count(*) FROM counts WHERE typeof(n) <> 'integer' OR n < 0") == 0 &&
-      database_.value("SELECT count(*) FROM (SELECT state, sum(CASE WHEN grp = '' THEN n ELSE -n END) AS rest FROM "
-                      "counts WHERE state IN (0, 1, 2) GROUP BY state) WHERE rest <> 0") == 0;
+      database_.value(
+          "SELECT count(*) FROM (SELECT state, sum(CASE WHEN grp = '' THEN n ELSE -n END) AS rest FROM "
+          "counts WHERE state IN (0, 1, 2) GROUP BY state) WHERE rest <> 0") == 0;
   if (!counts_are_good) recount(database_);
 }
 

@@ -19,8 +19,8 @@ bool Tables::may_have_due(const std::string& group) {
   const auto found = has_due_.find(group);
   if (found != has_due_.end()) return found->second;
   if (has_due_.size() >= kRemembered) has_due_.clear();
-  StatementLease row =
-      database_.prepare("SELECT 1 FROM tasks WHERE grp = ? AND state = 1 AND due_at IS NOT NULL AND format <= ? LIMIT 1");
+  StatementLease row = database_.prepare(
+      "SELECT 1 FROM tasks WHERE grp = ? AND state = 1 AND due_at IS NOT NULL AND format <= ? LIMIT 1");
   row->bind(group).bind(row_format());
   return has_due_[group] = row->step();
 }

@@ -12,7 +12,8 @@ void Tables::expire_pending(std::uint32_t limit) {
   std::vector<std::int64_t> late;
   {
     StatementLease rows = database_.prepare(
-        "SELECT seq FROM tasks WHERE state = 0 AND deadline_at <= ? AND format <= ? AND NOT EXISTS (SELECT 1 FROM groups g WHERE "
+        "SELECT seq FROM tasks WHERE state = 0 AND deadline_at <= ? AND format <= ? AND NOT EXISTS (SELECT 1 FROM "
+        "groups g WHERE "
         "g.grp = tasks.grp AND typeof(g.paused_since) = 'integer') ORDER BY deadline_at LIMIT ?");
     rows->bind(std::max(time.wall, time.steady)).bind(row_format()).bind(limit);
     while (rows->step()) late.push_back(rows->integer(0));
@@ -50,7 +51,8 @@ std::uint64_t Tables::remove_ended(Duration older_than, std::uint32_t limit) {
   for (const Ended& each : ended) rows_.remove(each.sequence, each.id, each.state, each.group);
   database_
       .prepare(
-          "DELETE FROM events WHERE format <= ?4 AND (at <= ?1 OR typeof(at) <> 'integer' OR at > ?3) AND seq < (SELECT "
+          "DELETE FROM events WHERE format <= ?4 AND (at <= ?1 OR typeof(at) <> 'integer' OR at > ?3) AND seq < "
+          "(SELECT "
           "coalesce(min(seq), 0) FROM events) + ?2 AND seq <= coalesce((SELECT value FROM numbers WHERE name = "
           "'cursor:relay' AND typeof(value) = 'integer'), 1 << 62)")
       ->bind(before)
@@ -60,10 +62,12 @@ std::uint64_t Tables::remove_ended(Duration older_than, std::uint32_t limit) {
       .run();
   const auto events = static_cast<std::uint64_t>(database_.changes());
   for (const char* sql :
-       {"DELETE FROM commands WHERE seq IN (SELECT seq FROM commands c WHERE at <= ?1 AND format <= ?3 AND NOT (kind = 'resize_group' "
+       {"DELETE FROM commands WHERE seq IN (SELECT seq FROM commands c WHERE at <= ?1 AND format <= ?3 AND NOT (kind = "
+        "'resize_group' "
         "AND "
         "seq = (SELECT max(seq) FROM commands l WHERE l.kind = 'resize_group' AND l.target = c.target)) LIMIT ?2)",
-        "DELETE FROM refused_messages WHERE message_id IN (SELECT message_id FROM refused_messages WHERE at <= ?1 LIMIT "
+        "DELETE FROM refused_messages WHERE message_id IN (SELECT message_id FROM refused_messages WHERE at <= ?1 "
+        "LIMIT "
         "?2)",
         "DELETE FROM boots WHERE boot IN (SELECT boot FROM boots WHERE dead = 1 AND lease_until <= ?1 LIMIT ?2)"}) {
     StatementLease row = database_.prepare(sql);
@@ -77,7 +81,8 @@ std::uint64_t Tables::remove_ended(Duration older_than, std::uint32_t limit) {
   {
     StatementLease rows = database_.prepare(
         "SELECT d.task_id FROM (SELECT task_id FROM dead_letters INDEXED BY dead_letters_failed WHERE failed_at <= ? "
-        "AND format <= ? ORDER BY failed_at LIMIT ?) d WHERE NOT EXISTS (SELECT 1 FROM tasks t WHERE t.id = d.task_id)");
+        "AND format <= ? ORDER BY failed_at LIMIT ?) d WHERE NOT EXISTS (SELECT 1 FROM tasks t WHERE t.id = "
+        "d.task_id)");
     rows->bind(before).bind(row_format()).bind(limit);
     while (rows->step()) orphans.push_back(rows->text(0));
   }

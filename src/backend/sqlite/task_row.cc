@@ -27,7 +27,8 @@ const char* const kLetterColumns =
     "format";
 const char* const kEventColumns = "seq, at, kind, task_id, grp, step, detail, format";
 const char* const kCommandColumns = "seq, at, kind, target, arguments, actor, format";
-const char* const kAttemptColumns = "number, step, attempt, plugin, node, began_at, ended_at, outcome, error, log, format";
+const char* const kAttemptColumns =
+    "number, step, attempt, plugin, node, began_at, ended_at, outcome, error, log, format";
 
 #undef COHORT_ROW_COLUMNS
 

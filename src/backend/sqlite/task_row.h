@@ -91,7 +91,8 @@ class DamageLog {
   std::uint64_t count_ COHORT_GUARDED_BY(mutex_) = 0;
 };
 
-/// The readable rows among those a statement gives, at most `limit`. Their last column is the format. `key` is the column that names a row in the log.
+/// The readable rows among those a statement gives, at most `limit`. Their last column is the format. `key` is the
+/// column that names a row in the log.
 template <class T>
 std::vector<T> read_rows(Statement& rows, std::uint32_t limit, const std::string& table, T (*read)(const Statement&),
                          DamageLog& damage, int key = 0) {
