@@ -32,6 +32,17 @@ Result<void> GroupExecutor::set_limits(std::string_view group, const GroupLimits
   return {};
 }
 
+Result<void> GroupExecutor::clear_limits(std::string_view group) {
+  if (auto key = check_key(group); !key) return key;
+  driver_->with_scheduler([&](Scheduler<>& scheduler, Time now) { scheduler.clear_limits(group, now); });
+  return {};
+}
+
+Result<void> GroupExecutor::evict_group(std::string_view group) {
+  if (auto key = check_key(group); !key) return key;
+  return driver_->with_scheduler([&](Scheduler<>& scheduler, Time now) { return scheduler.evict(group, now); });
+}
+
 Result<void> GroupExecutor::pause_group(std::string_view group) {
   if (auto key = check_key(group); !key) return key;
   driver_->with_scheduler([&](Scheduler<>& scheduler, Time now) { scheduler.set_paused(group, true, now); });
@@ -101,6 +112,8 @@ bool GroupExecutor::run_here(internal::TaskRef& record, Time now, internal::Here
   return driver_->run_here(record, now, turns);
 }
 void GroupExecutor::end_here(internal::HereTurns& turns) { driver_->end_here(turns); }
+void GroupExecutor::begin_blocking() { driver_->begin_blocking(); }
+void GroupExecutor::end_blocking() { driver_->end_blocking(); }
 bool GroupExecutor::limit_current_task(std::optional<Time> end) {
   TaskRecord* const task = internal::current_task();
   COHORT_ASSERT(task != nullptr && task->home == &home(), "limit_current_task is for a task of this executor");

@@ -5,10 +5,12 @@
 
 #include <gtest/gtest.h>
 
+#include <pthread.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
+#include <latch>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -19,6 +21,7 @@
 #include "cohort/task/sleep.h"
 #include "cohort/task/task.h"
 #include "cohort/task/task_scope.h"
+#include "cohort/task/this_task.h"
 #include "cohort/task/when.h"
 
 namespace cohort {
@@ -650,6 +653,45 @@ TEST(GroupExecutorTest, AWorkerThatRestsKeepsNothing) {
                                 })
                         .await());
   while (!seen.expired()) std::this_thread::yield();
+}
+
+TEST(GroupExecutorTest, ItCannotBeDestroyedOnAThreadOfItsOwn) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(
+      {
+        auto executor = std::make_unique<GroupExecutor>();
+        static_cast<void>(executor->submit("g", "t", [&] { executor.reset(); }).await());
+      },
+      "cannot be destroyed on a thread of its own");
+}
+
+// With two threads and a probe that finds nobody blocked, both in reads: only the region brings a third thread.
+TEST(GroupExecutorTest, ABlockingRegionBringsAnotherThreadAtOnce) {
+  GroupExecutor executor(
+      {.defaults = {.max_concurrency = 8}, .threads = 2, .blocked_probe = [](std::int32_t) { return false; }});
+  std::latch end(1);
+  std::vector<TaskHandle<void>> blocking;
+  for (int i = 0; i < 4; ++i) {
+    blocking.push_back(executor.submit("g", "blocks", [&] {
+      const BlockingRegion region;
+      const BlockingRegion inner;  // Which changes nothing.
+      end.wait();
+    }));
+  }
+  EXPECT_TRUE(executor.submit("other", "t", [] {}).await().ok());
+  end.count_down();
+  for (const auto& each : blocking) EXPECT_TRUE(each.await().ok());
+  const BlockingRegion outside;  // Outside every task it does nothing.
+}
+
+TEST(GroupExecutorTest, ItsThreadsHaveNames) {
+  GroupExecutor executor;
+  const auto name = executor.submit("g", "t", [] {
+    std::array<char, 16> text{};
+    pthread_getname_np(pthread_self(), text.data(), text.size());
+    return std::string(text.data());
+  });
+  EXPECT_EQ(name.await().value, "cohort-worker");
 }
 
 }  // namespace

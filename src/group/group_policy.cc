@@ -91,6 +91,14 @@ void GroupPolicy::change(std::string_view key, const GroupLimits& limits) {
   change.limits = merged;
 }
 
+void GroupPolicy::clear(std::string_view key) {
+  const auto change = changes_.find(std::string(key));
+  if (change == changes_.end()) return;
+  change->second.limits = {};
+  change->second.stopped = false;
+  if (change->second == Change{}) changes_.erase(change);
+}
+
 void GroupPolicy::set_paused(std::string_view key, bool paused) {
   const std::string name(key);
   Change& change = changes_[name];

@@ -30,6 +30,8 @@ class GroupPolicy {
 
   /// Keeps the fields that are set; a max_concurrency of 0 stops the group until there is another.
   void change(std::string_view key, const GroupLimits& limits);
+  /// Forgets what change() has said of a key.
+  void clear(std::string_view key);
   /// False also ends what a max_concurrency of 0 began.
   void set_paused(std::string_view key, bool paused);
   /// By set_paused or by a max_concurrency of 0.

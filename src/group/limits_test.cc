@@ -502,5 +502,39 @@ TEST_F(LimitsTest, StatisticsSayWhatBlockedAGroupForHowLong) {
   ASSERT_TRUE(executor().resume_group("p"));
 }
 
+TEST_F(LimitsTest, LimitsThatWereChangedCanBeForgotten) {
+  make_world({.groups = {{"a", {.max_concurrency = 3, .rate = Rate{5, 1s, 5}}}}});
+  submit_many("a", 1);
+  executor().run_until_idle();
+  ASSERT_TRUE(executor().set_limits("a", {.max_concurrency = 0, .max_in_flight = 7, .rate = Rate{kUnlimited, 1s, 1}}));
+  ASSERT_TRUE(executor().pause_group("a"));
+  ASSERT_TRUE(executor().clear_limits("a"));
+  EXPECT_EQ(executor().resolve("a").max_concurrency, 3U);
+  EXPECT_EQ(executor().resolve("a").max_in_flight, kUnlimited);
+  EXPECT_EQ(executor().resolve("a").rate->count, 5U);
+  EXPECT_TRUE(executor().group_stats("a")->paused) << "a pause stays";
+  ASSERT_TRUE(executor().resume_group("a"));
+  EXPECT_TRUE(executor().submit("a", "t", [] {}).await().ok());
+  EXPECT_EQ(executor().clear_limits("").error().code, ErrorCode::kInvalid);
+}
+
+TEST_F(LimitsTest, AGroupWithoutTasksCanBeForgottenAtOnce) {
+  int resolved = 0;
+  make_world({.resolver = [&](std::string_view) -> GroupLimits {
+    ++resolved;
+    return {.rate = Rate{1, 1h, 1}};
+  }});
+  EXPECT_EQ(executor().evict_group("a").error().code, ErrorCode::kNotFound);
+  submit_many("a", 2, 0ms);
+  EXPECT_EQ(executor().evict_group("a").error().code, ErrorCode::kConflict);
+  executor().run();
+  handles[1].cancel();
+  ASSERT_TRUE(executor().evict_group("a"));
+  EXPECT_EQ(executor().stats().groups, 0U);
+  EXPECT_EQ(executor().stats().counters.submitted, 2U) << "its counters stay";
+  EXPECT_TRUE(executor().submit("a", "again", [] {}).await().ok()) << "its token is back";
+  EXPECT_EQ(resolved, 2);
+}
+
 }  // namespace
 }  // namespace cohort

@@ -238,6 +238,8 @@ class Scheduler {
   // Control.
   [[nodiscard]] ResolvedLimits resolve(std::string_view key);
   void set_limits(std::string_view key, const GroupLimits& limits, Time now);
+  void clear_limits(std::string_view key, Time now);
+  Result<void> evict(std::string_view key, Time now);
   void set_paused(std::string_view key, bool paused, Time now);
   void shutdown_group(std::string_view key, Time now);
   /// The same for what came with a lease, which has been closed.
@@ -354,6 +356,7 @@ class Scheduler {
   Used end_tasks(Turn& turn, const Turn::Segment& segment, const TaskRecord* stays);
   void complete(TaskRecord& record, Duration thread_time);
   TaskRecord& leave_turn(Turn& turn);
+  void arm_wake(TaskRecord& record, Time until);
   void release_segment(Turn::Segment& segment);
   void release_global(bool& held);
   void release_concurrency(Group& group, bool& held);
@@ -406,9 +409,12 @@ class Scheduler {
   void note_idle(Group& group);
   void stand_in_line(Group& group);
   void evict_idle();
+  void remove_group(Group& group);
   void arm_eviction();
 
   // scheduler_ends.h
+  void set_resolved(Group& group, const ResolvedLimits& limits);
+  void ask_to_stop(TaskRecord& record);
   template <class IsMeant>
   void end_work(Group& group, const std::string& reason, IsMeant&& is_meant);
 

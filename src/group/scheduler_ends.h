@@ -41,19 +41,44 @@ void Scheduler<Faults>::set_limits(std::string_view key, const GroupLimits& limi
   may_block_submitters_ = may_block_submitters_ || limits.overflow == OverflowPolicy::kBlock;
   Group* group = find(key);
   if (group == nullptr) return;
-  const ResolvedLimits before = *group->limits;
-  group->limits = Ref<SharedLimits>::adopt(new SharedLimits(changed(before, limits)));
-  const ResolvedLimits& after = *group->limits;
-  if (group->is_ready()) ready_weight_ += after.weight - before.weight;
-  group->paused = policy_.is_paused(key);
+  set_resolved(*group, changed(*group->limits, limits));
+}
+
+template <class Faults>
+void Scheduler<Faults>::set_resolved(Group& group, const ResolvedLimits& limits) {
+  const ResolvedLimits before = *group.limits;
+  group.limits = Ref<SharedLimits>::adopt(new SharedLimits(limits));
+  const ResolvedLimits& after = *group.limits;
+  if (group.is_ready()) ready_weight_ += after.weight - before.weight;
+  group.paused = policy_.is_paused(group.key);
   if (after.rate != before.rate) {
-    if (group->pace) rate_timers_.disarm(group->pace->timer);
-    group->pace = after.rate ? std::make_unique<Group::Pace>(*group, *after.rate, now_) : nullptr;
+    if (group.pace) rate_timers_.disarm(group.pace->timer);
+    group.pace = after.rate ? std::make_unique<Group::Pace>(group, *after.rate, now_) : nullptr;
   }
   // What it is behind came from the old limit; with the new one it would be credit.
-  group->keeps_place = false;
-  give_back_rest_of(*group);
-  refresh(*group);
+  group.keeps_place = false;
+  give_back_rest_of(group);
+  refresh(group);
+}
+
+template <class Faults>
+void Scheduler<Faults>::clear_limits(std::string_view key, Time now) {
+  EventScope event(*this, now);
+  policy_.clear(key);
+  if (Group* const group = find(key)) set_resolved(*group, policy_.resolve(key).limits);
+}
+
+template <class Faults>
+Result<void> Scheduler<Faults>::evict(std::string_view key, Time now) {
+  EventScope event(*this, now);
+  Group* const group = find(key);
+  if (group == nullptr) return Error{ErrorCode::kNotFound, "group '" + std::string(key) + "' is not in memory"};
+  if (group->present != 0 || group->drains != 0) {
+    return Error{ErrorCode::kConflict, "group '" + group->key + "' has tasks; wait for them, or shut it down"};
+  }
+  if (group->idle_listed) idle_groups_.erase(*group);
+  remove_group(*group);
+  return {};
 }
 
 template <class Faults>
@@ -105,10 +130,14 @@ void Scheduler<Faults>::end_work(Group& group, const std::string& reason, IsMean
   for (TaskList& queue : group.queues) cancel(queue);
 
   const auto stop = [&](TaskRecord& record) {
-    if (!record.is_claimed() && is_meant(record)) actions_.stop.emplace_back(record);
+    if (!record.is_claimed() && is_meant(record)) ask_to_stop(record);
   };
   for (const TaskList* list : {&group.aside, &group.continuing, &group.resumed}) {
-    for (TaskRecord* record = list->front(); record != nullptr; record = TaskList::next(*record)) stop(*record);
+    for (TaskRecord* record = list->front(); record != nullptr;) {
+      TaskRecord& each = *record;
+      record = TaskList::next(each);  // It may go to another list.
+      stop(each);
+    }
   }
   for (Turn* turn = turns_.front(); turn != nullptr; turn = IntrusiveList<Turn>::next(*turn)) {
     for (std::uint32_t i = turn->ended_tasks; i < turn->count; ++i) {
@@ -116,6 +145,19 @@ void Scheduler<Faults>::end_work(Group& group, const std::string& reason, IsMean
     }
   }
   refresh(group);
+}
+
+// A sleep that it wants to be woken from is over.
+template <class Faults>
+void Scheduler<Faults>::ask_to_stop(TaskRecord& record) {
+  actions_.stop.emplace_back(record);
+  record.asked_to_stop = true;
+  if (record.phase != Phase::kSuspended) return;
+  TaskExtras& extras = record.extras();
+  if (extras.awaiting != nullptr || !extras.sleeps_until_stop) return;
+  extras.woken_by_stop = true;
+  task_timers_.disarm(extras.wake);
+  stop_waiting(record);
 }
 
 template <class Faults>

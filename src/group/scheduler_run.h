@@ -208,7 +208,9 @@ auto Scheduler<Faults>::end_tasks(Turn& turn, const Turn::Segment& segment, cons
     const Time started = turn.goes_on ? turn.taken_at : record.started_at;
     // (One that ran out of time may not have been published yet.)
     const bool is_current = turn.count == 1 || &record == stays || record.overrunning;
-    const Duration spent = (is_current ? now_ : record.ended_at) - started;
+    // (What it waits for the lock afterwards is not its own.)
+    const Time ended = is_current ? std::clamp(turn.left_body, started, std::max(now_, started)) : record.ended_at;
+    const Duration spent = ended - started;
     used.time += spent;
     ++used.tasks;
     if (turn.measured && !turn.goes_on) segment.group->counters.queue_time += record.started_at - record.submitted_at;
@@ -253,8 +255,15 @@ void Scheduler<Faults>::sleep(Turn& turn, Time until, Time now) {
   record.phase = Phase::kSuspended;
   group.aside.push_back(record);
   if (record.holds_concurrency) begin_suspended(record);
-  task_timers_.arm(record.extras().wake, until);
+  arm_wake(record, until);
   refresh(group);
+}
+
+template <class Faults>
+void Scheduler<Faults>::arm_wake(TaskRecord& record, Time until) {
+  TaskExtras& extras = record.extras();
+  extras.woken_by_stop = extras.sleeps_until_stop && record.asked_to_stop;  // While it was on its way to its sleep.
+  task_timers_.arm(extras.wake, extras.woken_by_stop ? now_ : until);
 }
 
 // A task that was let go while its thread was parked sleeps: from here on it is a coroutine without permits.
@@ -264,7 +273,7 @@ void Scheduler<Faults>::sleep_let_go(TaskRecord& record, Time until, Time now) {
   record.let_go = false;
   record.phase = Phase::kSuspended;
   record.group->aside.push_back(record);
-  task_timers_.arm(record.extras().wake, until);
+  arm_wake(record, until);
 }
 
 template <class Faults>

@@ -307,7 +307,7 @@ void Scheduler<Faults>::cancel(TaskRecord& record, Time now) {
     case Phase::kWaiting: break;
     default:
       if (take_out_of_turn(record)) break;
-      if (!record.is_claimed()) actions_.stop.emplace_back(record);
+      if (!record.is_claimed()) ask_to_stop(record);
       return;
   }
   if (!record.try_claim(TaskStatus::kCancelled)) return;

@@ -129,7 +129,7 @@ void Scheduler<Faults>::on_run_limit(TaskRecord& record) {
           {}},
          true);
   if (!won) return;
-  actions_.stop.emplace_back(record);
+  ask_to_stop(record);
   strip_permits(record);
   overrun(record);
 }
@@ -227,11 +227,16 @@ void Scheduler<Faults>::evict_idle() {
       stand_in_line(*group);
       continue;
     }
-    if (group->pace) rate_timers_.disarm(group->pace->timer);
-    evicted_ += group->counters;
-    groups_.erase(*group);
+    remove_group(*group);
   }
   arm_eviction();
+}
+
+template <class Faults>
+void Scheduler<Faults>::remove_group(Group& group) {
+  if (group.pace) rate_timers_.disarm(group.pace->timer);
+  evicted_ += group.counters;
+  groups_.erase(group);
 }
 
 }  // namespace cohort::internal

@@ -4,6 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "cohort/task/internal/listener_scope.h"
+
 namespace cohort::internal {
 namespace {
 
@@ -44,6 +46,8 @@ ThreadDriver::ThreadDriver(ExecutorHome& home, GroupExecutorOptions options)
 ThreadDriver::~ThreadDriver() = default;
 
 void ThreadDriver::end() {
+  COHORT_ASSERT(driver_of_thread_ != this,
+                "an executor cannot be destroyed on a thread of its own, which it waits for");
   static_cast<void>(shutdown(Duration(0)));
   with_scheduler([](Scheduler<>& scheduler, Time now) { scheduler.fire_alarms(now); });
   wait_for_progress([this]() COHORT_REQUIRES(mutex_) { return scheduler_.present() == 0; }, Time::max());
@@ -160,6 +164,7 @@ void ThreadDriver::take_in_all(Time now) {
 }
 
 void ThreadDriver::look() {
+  const OutsideBody outside;
   Chores chores;
   {
     MutexLock lock(mutex_);
@@ -279,9 +284,9 @@ void ThreadDriver::settle(Actions::Settlement& settlement) {
 }
 
 void ThreadDriver::tell(TaskEvent::Kind kind, const TaskRecord& record, Time at, TaskStatus status) {
+  const ListenerScope scope;
   try {
-    listener_(
-        {.kind = kind, .group = record.label().key(), .task_id = record.label().id(), .status = status, .at = at});
+    listener_(event_of(kind, record, at, status));
   } catch (...) {
     // The documented meaning of a listener that throws.
   }

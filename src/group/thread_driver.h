@@ -73,6 +73,8 @@ class ThreadDriver {
   void submit_here(TaskRecord& record);
   bool run_here(TaskRef& record, Time now, HereTurns& turns);
   void end_here(HereTurns& turns);
+  void begin_blocking();
+  void end_blocking();
 
   void follow(TaskRecord& record, TaskRecord& predecessor);
   void cancel(TaskRecord& record);
@@ -86,6 +88,7 @@ class ThreadDriver {
   /// Calls `event(scheduler, now)` with the lock held and all submitted tasks taken in, then does what follows from it.
   template <class Event>
   auto with_scheduler(Event&& event) {
+    const OutsideBody outside;
     Chores chores;
     MutexLock lock(mutex_);
     const Time now = clock_.now();
@@ -123,7 +126,8 @@ class ThreadDriver {
 
     std::unique_ptr<Turn> turn = std::make_unique<Turn>();
     CondVar wake;
-    std::atomic<bool> called{false};  // Set with the lock held: it has a slot, or its wait is over.
+    std::atomic<bool> called{false};   // Set with the lock held: it has a slot, or its wait is over.
+    std::atomic<bool> in_body{false};  // In a user's code: only there a thread can block.
     bool has_slot = false;
     bool asleep = false;   // Needs to be notified.
     bool spins = false;    // Looks for work before it falls asleep: counted in spinning_.
@@ -140,6 +144,25 @@ class ThreadDriver {
     std::int32_t thread_id = 0;
     Chores chores;  // Of a caller's thread that runs it, see run_here.
     std::thread thread;
+  };
+
+  // While a body is in the driver, and may wait for its lock: that is no blocking of the body's.
+  class OutsideBody {
+   public:
+    OutsideBody()
+        : runner_(current_runner_),
+          was_in_body_(runner_ != nullptr && runner_->in_body.load(std::memory_order_relaxed)) {
+      if (was_in_body_) runner_->in_body.store(false, std::memory_order_relaxed);
+    }
+    ~OutsideBody() {
+      if (was_in_body_) runner_->in_body.store(true, std::memory_order_relaxed);
+    }
+    OutsideBody(const OutsideBody&) = delete;
+    OutsideBody& operator=(const OutsideBody&) = delete;
+
+   private:
+    Runner* const runner_;
+    const bool was_in_body_;
   };
 
   // Events.
@@ -249,7 +272,8 @@ class ThreadDriver {
   Time look_at_ COHORT_GUARDED_BY(mutex_){};               // While watching_.
   Time watcher_sleeps_until_ COHORT_GUARDED_BY(mutex_){};  // Time::min() while it is awake.
   std::thread watcher_;
-  static inline thread_local constinit bool is_watcher_ = false;  // This thread fires timers.
+  static inline thread_local constinit bool is_watcher_ = false;                         // This thread fires timers.
+  static inline thread_local constinit const ThreadDriver* driver_of_thread_ = nullptr;  // That has made it.
 };
 
 }  // namespace cohort::internal

@@ -29,10 +29,15 @@ bool ThreadDriver::run_body(TaskRecord& record, Runner& runner, Time& now) {
     bool ended = false;
     {
       CurrentTaskScope current(&record);
+      runner.in_body.store(true, std::memory_order_relaxed);
       ended = record.run();
     }
     if (ended) break;
+    // What comes now is waiting for this driver's own lock, which is neither the body's time nor its blocking.
+    runner.in_body.store(false, std::memory_order_relaxed);
+    runner.turn->left_body = clock_.now();
     if (suspend(record, runner)) return false;
+    runner.turn->left_body = Time::max();
   }
   now = std::max(clock_.now(), record.started_at);
   if (record.claimed_by_body) {
@@ -40,9 +45,29 @@ bool ThreadDriver::run_body(TaskRecord& record, Runner& runner, Time& now) {
     if (!record.let_go) runner.turn->measure(record, record.claimed_status(), now);
     record.publish(now);
   }
+  runner.in_body.store(false, std::memory_order_relaxed);  // Not before: a result's waiters may be user code too.
+  runner.turn->left_body = now;
   if (!record.let_go) return true;
   with_scheduler([&](Scheduler<>& scheduler, Time at) { scheduler.finish_let_go(record, at); });
   return false;
+}
+
+// Nested regions, or one in a body that has been found blocked already, change nothing.
+void ThreadDriver::begin_blocking() {
+  Runner& runner = *current_runner_;
+  with_scheduler([&](Scheduler<>& scheduler, Time now) COHORT_REQUIRES(mutex_) {
+    if (!runner.has_slot || runner.blocked) return;
+    scheduler.give_back(*runner.turn, now);
+    leave_batch(runner);
+    note_blocked(runner, now);
+  });
+}
+
+void ThreadDriver::end_blocking() {
+  Runner& runner = *current_runner_;
+  with_scheduler([&](Scheduler<>&, Time) COHORT_REQUIRES(mutex_) {
+    if (std::exchange(runner.blocked, false)) --blocked_;
+  });
 }
 
 // Does what a coroutine asked for. False when it can go on at once. Once the scheduler knows, another thread may run it
@@ -96,6 +121,7 @@ std::unique_ptr<Error> ThreadDriver::await(AwaitState& state, std::optional<Time
   }
   Runner& runner = *current_runner_;
   std::unique_ptr<Error> error;
+  runner.turn->left_body = clock_.now();
   with_scheduler([&](Scheduler<>& scheduler, Time now) COHORT_REQUIRES(mutex_) {
     error = scheduler.check_await(*task, state, until.has_value(), now);
     if (error) return;
@@ -105,7 +131,10 @@ std::unique_ptr<Error> ThreadDriver::await(AwaitState& state, std::optional<Time
     scheduler.park(*runner.turn, state, until, now);
     release_slot(runner, now);
   });
-  if (error) return error;
+  if (error) {
+    runner.turn->left_body = Time::max();
+    return error;
+  }
   arm(*task, state);
   {
     MutexLock lock(mutex_);

@@ -1,5 +1,6 @@
 // Part of ThreadDriver: threads, slots and turns; who rests, who is woken up, who leaves.
 
+#include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -63,6 +64,8 @@ void ThreadDriver::start(Runner& runner) {
 
 void ThreadDriver::work(Runner& runner) {
   current_runner_ = &runner;
+  driver_of_thread_ = this;
+  pthread_setname_np(pthread_self(), "cohort-worker");
   {
     MutexLock lock(mutex_);
     runner.thread_id = static_cast<std::int32_t>(syscall(SYS_gettid));
@@ -107,7 +110,11 @@ bool ThreadDriver::next_turn(Runner& runner) {
       }
       follow_up(chores, now);
     }
-    perform(chores);
+    if (!chores.empty()) {
+      runner.in_body.store(true, std::memory_order_relaxed);  // It may be users' code.
+      perform(chores);
+      runner.in_body.store(false, std::memory_order_relaxed);
+    }
     if (next == Next::kRun) return true;
     if (next == Next::kRest && !rest(runner)) return false;
   }

@@ -1,6 +1,7 @@
 // Part of ThreadDriver: the watcher, which fires timers and looks for blocked bodies.
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <array>
@@ -31,6 +32,8 @@ bool ThreadDriver::needs_watching() const { return scheduler_.idle_workers() == 
 
 void ThreadDriver::watch() {
   is_watcher_ = true;
+  driver_of_thread_ = this;
+  pthread_setname_np(pthread_self(), "cohort-watch");
   for (;;) {
     Chores chores;
     bool look_now = false;
@@ -79,6 +82,7 @@ void ThreadDriver::look_around() {
     take_in(now, kTakenInAtOnce);
     for (const auto& runner : runners_) {
       if (!runner->in_turn || !runner->has_slot || (runner->blocked && !runner->in_batch)) continue;
+      if (!runner->in_body.load(std::memory_order_relaxed)) continue;
       Turn& turn = *runner->turn;
       const Time started(Duration(turn.current_started.load(std::memory_order_relaxed)));
       if (now - started < kLongTask) continue;

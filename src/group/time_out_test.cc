@@ -6,6 +6,7 @@
 
 #include "cohort/task/sleep.h"
 #include "cohort/task/task_scope.h"
+#include "cohort/task/this_task.h"
 #include "testing/world_test_fixture.h"
 
 namespace cohort {
@@ -339,6 +340,76 @@ TEST_F(TimeOutTest, HandlesOutliveTheirExecutor) {
   }
   EXPECT_EQ(handle.await().value, 4);
   EXPECT_EQ(handle.group(), "a");
+}
+
+// ---- sleeps that a stop request ends
+
+class StoppedSleepTest : public WorldTest {
+ protected:
+  TaskHandle<int> poller(const SubmitOptions& options = {}) {
+    return executor().submit(
+        "g", "poller",
+        []() -> Task<int> {
+          int rounds = 0;
+          while (co_await sleep_unless_stopped(1s)) ++rounds;
+          co_return rounds;
+        },
+        options);
+  }
+};
+
+TEST_F(StoppedSleepTest, ACancelEndsIt) {
+  make_world();
+  const Time begin = now();
+  auto task = poller();
+  executor().advance(2500ms);
+  task.cancel();
+  EXPECT_EQ(task.await().value, 2);
+  EXPECT_EQ(now() - begin, 2500ms);
+}
+
+TEST_F(StoppedSleepTest, ATimeOutAndAShutdownEndIt) {
+  make_world({.defaults = {.max_concurrency = 2}});
+  auto late = poller({.run_timeout = 1500ms});
+  auto other = poller();
+  executor().advance(1600ms);
+  EXPECT_EQ(late.await().status, TaskStatus::kTimedOutRunning);
+  EXPECT_EQ(executor().group_stats("g")->overrunning, 0U) << "its body has heard of it";
+  ASSERT_TRUE(executor().shutdown_group("g"));
+  executor().run();
+  EXPECT_TRUE(other.is_done());
+}
+
+TEST_F(StoppedSleepTest, WhoWasAskedBeforeDoesNotSleep) {
+  make_world({.threads = 1});
+  TaskHandle<bool> task = executor().submit("g", "t", [&]() -> Task<bool> {
+    task.cancel();
+    co_return co_await sleep_unless_stopped(1h);
+  });
+  const Time begin = now();
+  executor().run();
+  EXPECT_TRUE(task.is_done());
+  EXPECT_EQ(now(), begin);
+}
+
+// ---- what a body knows of itself
+
+TEST_F(StoppedSleepTest, ABodyCanAskForItsDeadlineAndItsStop) {
+  make_world();
+  EXPECT_EQ(this_task::deadline(), std::nullopt);
+  EXPECT_FALSE(this_task::stop_token().stop_possible());
+  const Time begin = now();
+  auto limited = executor().submit("g", "limited", [] { return this_task::deadline(); }, {.run_timeout = 3s});
+  EXPECT_EQ(limited.await().value, begin + 3s);
+  auto stopped = executor().submit("g", "stopped", [&] {
+    const std::stop_token token = this_task::stop_token();
+    EXPECT_FALSE(token.stop_requested());
+    executor().spend(1s);
+    return token.stop_requested();
+  });
+  executor().advance(500ms);
+  stopped.cancel();
+  EXPECT_EQ(stopped.await().value, true);
 }
 
 }  // namespace

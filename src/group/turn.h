@@ -93,6 +93,7 @@ struct Turn : ListLinks<Turn> {
     goes_on = global = here = false;
     accrued_entry = 0;
     accrued_ns = 0;
+    left_body = Time::max();
     cursor_.store(0, std::memory_order_relaxed);
   }
   void publish() { cursor_.store(static_cast<std::uint64_t>(count) << 32, std::memory_order_release); }
@@ -118,6 +119,7 @@ struct Turn : ListLinks<Turn> {
   Time taken_at{};
   Duration expected{0};             ///< How long it should take.
   Duration layer1_bound_before{0};  ///< How long layer 1 had been full when it was taken.
+  Time left_body = Time::max();     ///< When its worker last came back from user code; max: it is there.
   std::uint32_t accrued_entry = 0;  ///< The entry that was last charged while it ran,
   double accrued_ns = 0;            ///< and how much beyond what was expected.
   std::atomic<Time::rep> current_started{0};

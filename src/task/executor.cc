@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "cohort/task/internal/executor_access.h"
+#include "cohort/task/internal/listener_scope.h"
 
 namespace cohort {
 
@@ -57,10 +58,15 @@ void HereTurns::end() {
 
 std::uint32_t ExecutorAccess::shortest_queue(Executor& executor) { return executor.shortest_queue(); }
 
+void ExecutorAccess::begin_blocking(Executor& executor) { executor.begin_blocking(); }
+void ExecutorAccess::end_blocking(Executor& executor) { executor.end_blocking(); }
+
 void ExecutorAccess::close_group(Executor& executor, GroupLease& lease) { executor.close_lease(lease); }
 
 std::unique_ptr<Error> ExecutorAccess::await(AwaitState& state, std::optional<Time> until) {
   if (state.satisfied()) return nullptr;
+  COHORT_ASSERT(!ListenerScope::is_inside(),
+                "a listener must not wait for tasks: it runs on the threads that run them");
   if (until == Time::max()) until.reset();  // A time-out that never comes is none, and no way out of a cycle.
   if (const TaskRecord* task = current_task()) return task->home->executor().await(state, until);
   Clock* clock = &system_clock();
@@ -108,10 +114,17 @@ void request_await(Ref<AwaitState> state, std::coroutine_handle<> resume_point) 
   suspending_task(resume_point).await_request = std::move(state);
 }
 
-void request_sleep(Duration duration, std::coroutine_handle<> resume_point) {
+void request_sleep(Duration duration, std::coroutine_handle<> resume_point, bool until_stop) {
   TaskExtras& extras = suspending_task(resume_point);
   extras.await_request.reset();
+  extras.sleeps_until_stop = until_stop;
   extras.sleep_until = saturating_add(current_task()->home->executor().clock().now(), duration);
+}
+
+bool current_task_is_to_stop() {
+  const TaskRecord* const task = current_task();
+  const TaskExtras* const extras = task != nullptr ? task->extras_if_any() : nullptr;
+  return extras != nullptr && (task->stop_requested() || extras->woken_by_stop);
 }
 
 std::unique_ptr<Error> take_await_error() {

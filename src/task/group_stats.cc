@@ -2,7 +2,15 @@
 
 #include <numeric>
 
+#include "cohort/task/explanation.h"
+
 namespace cohort {
+
+std::string to_string(const Explanation& why) {
+  std::string holders;
+  for (const std::string& each : why.holders) holders += (holders.empty() ? "" : ", ") + each;
+  return holders.empty() ? why.text : why.text + " (held by " + holders + ")";
+}
 
 std::string_view to_string(Bound bound) {
   switch (bound) {

@@ -19,7 +19,28 @@ Mutex& stripe_of(const TaskRecord& record) {
 }  // namespace
 
 TaskExtras::TaskExtras(TaskRecord& owner) : limit(owner, false), wake(owner, true) {}
-TaskExtras::~TaskExtras() = default;
+TaskExtras::~TaskExtras() { delete stop.load(std::memory_order_relaxed); }
+
+// Of a body that asks for a token while it is asked to stop, at least one side sees the other's store: all of these
+// accesses, and the one that makes the extras, are sequentially consistent.
+void TaskRecord::request_stop() {
+  stop_requested_.store(true, std::memory_order_seq_cst);
+  if (const TaskExtras* const there = extras_.load(std::memory_order_seq_cst)) {
+    if (std::stop_source* const stop = there->stop.load(std::memory_order_seq_cst)) stop->request_stop();
+  }
+  on_stop();
+}
+
+std::stop_token TaskRecord::stop_token() {
+  TaskExtras& all = extras();
+  std::stop_source* stop = all.stop.load(std::memory_order_relaxed);
+  if (stop == nullptr) {
+    stop = new std::stop_source;
+    all.stop.store(stop, std::memory_order_seq_cst);
+    if (stop_requested_.load(std::memory_order_seq_cst)) stop->request_stop();
+  }
+  return stop->get_token();
+}
 
 std::optional<Time> TaskRecord::time_limit() const {
   const TaskExtras* const there = extras_if_any();
@@ -41,7 +62,7 @@ TaskRecord::~TaskRecord() { delete extras_.load(std::memory_order_relaxed); }
 TaskExtras& TaskRecord::make_extras() {
   auto made = std::make_unique<TaskExtras>(*this);
   TaskExtras* there = nullptr;
-  if (extras_.compare_exchange_strong(there, made.get(), std::memory_order_acq_rel)) return *made.release();
+  if (extras_.compare_exchange_strong(there, made.get(), std::memory_order_seq_cst)) return *made.release();
   return *there;
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/task/internal/listener_scope.h"
 #include "group/scheduler.h"
 #include "testing/baton.h"
 
@@ -271,9 +272,9 @@ class ManualExecutor::Driver {
  private:
   void tell(TaskEvent::Kind kind, const TaskRecord& record, TaskStatus status = TaskStatus::kSuccess) {
     if (!listener_) return;
+    const internal::ListenerScope scope;
     try {
-      listener_(
-          {.kind = kind, .group = record.label().key(), .task_id = record.label().id(), .status = status, .at = now()});
+      listener_(internal::event_of(kind, record, now(), status));
     } catch (...) {
       // The documented meaning of a listener that throws.
     }
@@ -489,6 +490,18 @@ Result<void> ManualExecutor::set_limits(std::string_view group, const GroupLimit
   driver_->scheduler().set_limits(group, limits, driver_->now());
   driver_->apply();
   return {};
+}
+
+Result<void> ManualExecutor::clear_limits(std::string_view group) {
+  if (auto key = check_key(group); !key) return key;
+  driver_->scheduler().clear_limits(group, driver_->now());
+  driver_->apply();
+  return {};
+}
+
+Result<void> ManualExecutor::evict_group(std::string_view group) {
+  if (auto key = check_key(group); !key) return key;
+  return driver_->scheduler().evict(group, driver_->now());
 }
 
 Result<void> ManualExecutor::pause_group(std::string_view group) { return set_paused(group, true); }

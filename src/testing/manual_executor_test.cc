@@ -1,6 +1,7 @@
 #include "cohort/testing/manual_executor.h"
 
 #include <memory>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -287,6 +288,88 @@ TEST_F(ManualExecutorTest, ThenTakesGenericCallablesAndMembers) {
   auto text = executor().submit("a", "1", [] { return std::string("four"); });
   EXPECT_EQ(text.then([](auto value) { return value + "!"; }).await().value, "four!");
   EXPECT_EQ(text.then(&std::string::size).await().value, 4U);
+}
+
+TEST_F(ManualExecutorTest, ACallableThatReturnsAnErrorMakesAFailedTask) {
+  make_world();
+  const auto fails = [] { return Error{ErrorCode::kUnavailable, "not today"}; };
+  const TaskHandle<void> plain = executor().submit("a", "1", fails);
+  EXPECT_EQ(plain.await().status, TaskStatus::kFailed);
+  EXPECT_EQ(plain.await().error->message, "not today");
+  const TaskHandle<void> coroutine = executor().submit("a", "2", [&]() -> Task<Error> { co_return fails(); });
+  EXPECT_EQ(coroutine.await().error->code, ErrorCode::kUnavailable);
+  const auto after = executor().submit("a", "3", [] { return 1; }).then([&](int) { return fails(); });
+  EXPECT_EQ(after.await().error->message, "not today");
+}
+
+TEST_F(ManualExecutorTest, AnOnDoneOfAHandleThatIsGivenAwayMovesTheResult) {
+  struct Counted {
+    Counted() = default;
+    Counted(const Counted& other) : copies(other.copies + 1) {}
+    Counted(Counted&&) = default;
+    Counted& operator=(const Counted&) = delete;
+    Counted& operator=(Counted&&) = delete;
+    int copies = 0;
+  };
+  make_world();
+  std::vector<int> copies;
+  auto task = executor().submit("a", "1", [] { return Counted(); });
+  task.on_done([&](const TaskResult<Counted>& result) { copies.push_back(result.value->copies); });
+  std::move(task).on_done([&](const TaskResult<Counted>& result) { copies.push_back(result.value->copies); });
+  executor().run();
+  EXPECT_EQ(copies, (std::vector<int>{1, 0}));
+}
+
+TEST_F(ManualExecutorTest, AnExplanationCanBePrinted) {
+  make_world({.groups = {{"vip", {.max_concurrency = 1}}}});
+  auto first = executor().submit("vip", "first", [&] { executor().spend(1s); });
+  auto second = executor().submit("vip", "second", [] {});
+  executor().run();
+  std::ostringstream out;
+  out << executor().explain(second);
+  EXPECT_EQ(out.str(), "group 'vip' runs 1 of 1; 0 ahead (held by first)");
+  executor().run_until_idle();
+}
+
+TEST_F(ManualExecutorTest, AListenerHearsWhyAndHowLong) {
+  struct Heard {
+    TaskEvent::Kind kind;
+    std::string error;
+    Duration queued;
+    Duration ran;
+  };
+  std::vector<Heard> heard;
+  make_world(
+      {.groups = {{"a", {.max_waiting = 1}}}, .listener = [&](const TaskEvent& event) {
+         heard.push_back({event.kind, event.error != nullptr ? event.error->message : "", event.queued, event.ran});
+       }});
+  auto first = executor().submit("a", "1", [&] { executor().spend(30ms); });
+  auto second = executor().submit("a", "2", [] { throw std::runtime_error("broken"); });
+  auto third = executor().submit("a", "3", [] {});
+  executor().run_until_idle();
+  EXPECT_TRUE(third.is_done());
+  ASSERT_EQ(heard.size(), 8U);
+  EXPECT_EQ(heard[3].kind, TaskEvent::Kind::kSettled);
+  EXPECT_NE(heard[3].error.find("raise max_waiting"), std::string::npos) << heard[3].error;
+  EXPECT_EQ(heard[5].ran, 30ms);
+  EXPECT_EQ(heard[7].error, "broken");
+  EXPECT_EQ(heard[7].queued, 30ms);
+}
+
+TEST_F(ManualExecutorTest, AListenerMustNotWait) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(
+      {
+        VirtualClock clock;
+        TaskHandle<void> other;
+        ManualExecutor listened(clock, {.listener = [&](const TaskEvent& event) {
+                                  if (event.kind == TaskEvent::Kind::kStarted) static_cast<void>(other.await());
+                                }});
+        static_cast<void>(listened.pause_group("b"));
+        other = listened.submit("b", "other", [] {});
+        static_cast<void>(listened.submit("a", "1", [] {}).await());
+      },
+      "a listener must not wait for tasks");
 }
 
 TEST_F(ManualExecutorTest, ReferencesAndConstantsAreCopied) {

@@ -27,6 +27,9 @@ class ThreadDriver;
 /// Order: tasks of one group and priority start in the order in which they were submitted; those of several threads in
 /// an order in which a submit that had returned comes before one that had not begun.
 ///
+/// fork: a child process has none of the threads, and must not use the executor nor destroy it. Fork before making one,
+/// or have the child call exec or _exit.
+///
 /// Callables, results and what they own are destroyed on any of its threads, at times on the one that fires its timers:
 /// their destructors must not wait for tasks.
 ///
@@ -46,6 +49,8 @@ class GroupExecutor final : public Executor {
   [[nodiscard]] Clock& clock() override;
   [[nodiscard]] ResolvedLimits resolve(std::string_view group) override;
   Result<void> set_limits(std::string_view group, const GroupLimits& limits) override;
+  Result<void> clear_limits(std::string_view group) override;
+  Result<void> evict_group(std::string_view group) override;
   Result<void> pause_group(std::string_view group) override;
   Result<void> resume_group(std::string_view group) override;
   Result<void> shutdown_group(std::string_view group) override;
@@ -62,6 +67,8 @@ class GroupExecutor final : public Executor {
   void submit_record(internal::TaskRecord& record, Submission submission) override;
   bool run_here(internal::TaskRef& record, Time now, internal::HereTurns& turns) override;
   void end_here(internal::HereTurns& turns) override;
+  void begin_blocking() override;
+  void end_blocking() override;
   void submit_records(std::span<internal::TaskRecord* const> records, Submission submission) override;
   void follow_record(internal::TaskRecord& record, internal::TaskRecord& predecessor) override;
   void cancel_record(internal::TaskRecord& record) override;

@@ -35,14 +35,20 @@ template <class T>
 class GroupTask {
  public:
   template <class F>
-    requires std::is_same_v<internal::BodyValue<F>, T>
+    requires(internal::is_task_callable<F> && std::is_same_v<internal::BodyValue<F>, T>)
   GroupTask(std::string group, std::string task_id, F callable, SubmitOptions options = {});
   /// With the right to a group, see Executor::submit.
   template <class F>
-    requires std::is_same_v<internal::BodyValue<F>, T>
+    requires(internal::is_task_callable<F> && std::is_same_v<internal::BodyValue<F>, T>)
   GroupTask(const GroupToken& group, std::string task_id, F callable, SubmitOptions options = {})
       : GroupTask(std::string(group.key()), std::move(task_id), std::move(callable), options) {
     lease_ = internal::Ref<internal::GroupLease>(group.lease());
+  }
+
+  template <class Group, class F>
+    requires(!internal::is_task_callable<F>)
+  GroupTask(const Group&, std::string, F, SubmitOptions = {}) {
+    static_assert(internal::never<F>, "a task is a callable that takes nothing or a std::stop_token");
   }
 
   [[nodiscard]] const std::string& group() const { return group_; }
@@ -68,7 +74,8 @@ class GroupTask {
 /// Runs tasks in groups, each group within its own limits. This is the port that the rest of Cohort knows; a program
 /// makes one of its implementations.
 ///
-/// A callable takes nothing or a std::stop_token and returns a value, void, Result<T> or Task<T>. Keys have 1 to 1,024
+/// A callable takes nothing or a std::stop_token and returns a value, void, Result<T>, Error (the task has failed) or
+/// Task<T>. Keys have 1 to 1,024
 /// bytes, task ids at most 256 and need not be unique. `submit` never fails, and throws only what copying the callable
 /// throws: a rejection, a bad key or a shutdown gives a handle that is settled with the reason.
 ///
@@ -154,6 +161,11 @@ class Executor {
   Result<void> resize(std::string_view group, Limit max_concurrency) {
     return set_limits(group, {.max_concurrency = max_concurrency});
   }
+  /// Forgets what set_limits and resize have changed: what the options say holds again. A pause stays.
+  virtual Result<void> clear_limits(std::string_view group) = 0;
+  /// Forgets a group without tasks now instead of after `evict_after`; its limits are resolved anew when it is used
+  /// again, and its tokens are all back. kNotFound: it is not in memory; kConflict: it has tasks.
+  virtual Result<void> evict_group(std::string_view group) = 0;
   /// Starts nothing more of the group; what runs goes on, and may resume.
   virtual Result<void> pause_group(std::string_view group) = 0;
   /// Ends a pause, be it by pause_group or by a max_concurrency of 0.
@@ -223,6 +235,9 @@ class Executor {
   virtual std::unique_ptr<Error> await(internal::AwaitState& state, std::optional<Time> until) = 0;
   /// Blocks this thread until `state` is satisfied, whatever the current task is: for one that has run out of time.
   virtual void block(internal::AwaitState& state) = 0;
+  /// What BlockingRegion says of the current task.
+  virtual void begin_blocking() {}
+  virtual void end_blocking() {}
   /// A thread that waits for its tasks has to run them meanwhile.
   [[nodiscard]] virtual bool is_driven_by_callers() const { return false; }
   /// No group has a smaller max_waiting.
@@ -233,6 +248,17 @@ class Executor {
   template <class F>
   auto submit_one(const internal::GroupAddress& group, std::string_view task_id, F&& callable,
                   const SubmitOptions& options, Submission submission) {
+    if constexpr (!internal::is_task_callable<std::decay_t<F>>) {
+      static_assert(internal::never<F>, "a task is a callable that takes nothing or a std::stop_token");
+      return TaskHandle<void>();
+    } else {
+      return hand_in(group, task_id, std::forward<F>(callable), options, submission);
+    }
+  }
+
+  template <class F>
+  auto hand_in(const internal::GroupAddress& group, std::string_view task_id, F&& callable,
+               const SubmitOptions& options, Submission submission) {
     auto record = make_record(group, task_id, std::forward<F>(callable), options);
     record->add_executors_reference();
     submit_record(*record, submission);
@@ -282,7 +308,7 @@ class Executor {
 
 template <class T>
 template <class F>
-  requires std::is_same_v<internal::BodyValue<F>, T>
+  requires(internal::is_task_callable<F> && std::is_same_v<internal::BodyValue<F>, T>)
 GroupTask<T>::GroupTask(std::string group, std::string task_id, F callable, SubmitOptions options)
     : group_(std::move(group)),
       task_id_(std::move(task_id)),

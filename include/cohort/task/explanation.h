@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -15,5 +16,9 @@ struct Explanation {
   std::vector<std::string> holders;  ///< Who holds what it lacks: tasks of the group, or groups. At most 8.
   std::string text;                  ///< "group 'vip' runs 4 of 4; 12 ahead"
 };
+
+/// "group 'vip' runs 4 of 4; 12 ahead (held by t1, t2)"
+[[nodiscard]] std::string to_string(const Explanation& why);
+inline std::ostream& operator<<(std::ostream& out, const Explanation& why) { return out << to_string(why); }
 
 }  // namespace cohort

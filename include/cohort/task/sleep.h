@@ -8,13 +8,29 @@
 namespace cohort {
 
 /// `co_await sleep_for(10ms)` inside a Task: gives the thread back, keeps the permits, and goes on after that time of
-/// the executor's clock. Cancelling the task does not cut it short.
+/// the executor's clock. Cancelling the task does not cut it short; see sleep_unless_stopped.
 inline auto sleep_for(Duration duration) {
   struct Awaiter {
     Duration duration;
     [[nodiscard]] bool await_ready() const { return duration <= Duration::zero(); }
     void await_suspend(std::coroutine_handle<> coroutine) const { internal::request_sleep(duration, coroutine); }
     void await_resume() const {}
+  };
+  return Awaiter{duration};
+}
+
+/// As sleep_for, but a stop request to the task (a cancel, its time-out, a shutdown) ends it. Gives true when the time
+/// is over, false when the task is to stop.
+///
+///     while (co_await sleep_unless_stopped(1s)) poll();
+inline auto sleep_unless_stopped(Duration duration) {
+  struct Awaiter {
+    Duration duration;
+    [[nodiscard]] bool await_ready() const {
+      return duration <= Duration::zero() || internal::current_task_is_to_stop();
+    }
+    void await_suspend(std::coroutine_handle<> coroutine) const { internal::request_sleep(duration, coroutine, true); }
+    [[nodiscard]] bool await_resume() const { return !internal::current_task_is_to_stop(); }
   };
   return Awaiter{duration};
 }

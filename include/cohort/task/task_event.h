@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "cohort/base/clock.h"
+#include "cohort/base/error.h"
 #include "cohort/task/task_status.h"
 
 namespace cohort {
@@ -21,6 +22,10 @@ struct TaskEvent {
   std::string_view task_id;
   TaskStatus status = TaskStatus::kSuccess;  ///< Of kSettled.
   Time at{};
+  const Error* error =
+      nullptr;         ///< Of kSettled: why it did not succeed, or was rejected. Null: it did, or none was given.
+  Duration queued{0};  ///< Of kStarted and kSettled: from its submit to its start, or to its end without one.
+  Duration ran{0};     ///< Of kSettled: from its start to its end.
 };
 
 }  // namespace cohort

@@ -97,9 +97,14 @@ class TaskHandle {
   /// Calls `f` with its result once it is done, on the thread that ends it or right here; `f` must neither block nor
   /// throw. For those who are not in a task and do not want to wait.
   template <class F>
-  void on_done(F f) const {
+  void on_done(F f) const& {
     internal::AwaitState::make(record())->arm(
         [handle = *this, f = std::move(f)]() mutable { f(handle.await_or_take()); });
+  }
+  /// `std::move(handle).on_done(f)` moves the result out, as take() does, instead of copying it.
+  template <class F>
+  void on_done(F f) && {
+    internal::AwaitState::make(record())->arm([handle = *this, f = std::move(f)]() mutable { f(handle.take()); });
   }
 
   auto operator co_await() const {
@@ -149,6 +154,9 @@ class TaskHandle {
   }
 
  private:
+  template <class F>
+  auto follow_with(std::string_view new_id, F f) const;
+
   template <class Read>
   TaskResult<T> waited(Read read) const {
     if (!is_done()) {
@@ -211,7 +219,8 @@ class Continuation {
   auto with_value(TaskResult<T> result) {
     using R = decltype(call(f_, result));
     static_assert(!is_task_v<std::decay_t<R>>, "a following task is a plain callable; it may submit a coroutine");
-    using Answer = std::conditional_t<is_result_v<std::decay_t<R>>, std::decay_t<R>, Result<std::decay_t<R>>>;
+    using Plain = std::conditional_t<std::is_same_v<std::decay_t<R>, Error>, void, std::decay_t<R>>;
+    using Answer = std::conditional_t<is_result_v<std::decay_t<R>>, std::decay_t<R>, Result<Plain>>;
     if (!result.ok()) return Answer(passed_on(result));
     if (!result.value) {
       return Answer(Error{ErrorCode::kConflict, "the value of task '" + result.task_id + "' has been taken already"});
@@ -241,6 +250,20 @@ class Continuation {
 template <class T>
 template <class F>
 auto TaskHandle<T>::then(std::string_view new_id, F f) const {
+  // (One after the other: what takes the value may not even be asked whether it takes a TaskResult.)
+  if constexpr (internal::Continuation<T, F>::takes_value()) {
+    return follow_with(new_id, std::move(f));
+  } else if constexpr (std::is_invocable_v<F&, TaskResult<T>>) {
+    return follow_with(new_id, std::move(f));
+  } else {
+    static_assert(internal::never<F>, "then(f): f takes the value of the task before, or its TaskResult");
+    return TaskHandle<void>();
+  }
+}
+
+template <class T>
+template <class F>
+auto TaskHandle<T>::follow_with(std::string_view new_id, F f) const {
   using Body = internal::Continuation<T, F>;
   using Next = internal::CallableRecord<Body>;
   auto next = internal::Ref<Next>::adopt(new Next(record_->label().address(), new_id, Body(record_, std::move(f))));

@@ -54,6 +54,8 @@ class ManualExecutor final : public Executor {
   [[nodiscard]] Clock& clock() override;
   [[nodiscard]] ResolvedLimits resolve(std::string_view group) override;
   Result<void> set_limits(std::string_view group, const GroupLimits& limits) override;
+  Result<void> clear_limits(std::string_view group) override;
+  Result<void> evict_group(std::string_view group) override;
   Result<void> pause_group(std::string_view group) override;
   Result<void> resume_group(std::string_view group) override;
   Result<void> shutdown_group(std::string_view group) override;

@@ -14,8 +14,14 @@
 
 namespace cohort::internal {
 
+template <class>
+inline constexpr bool never = false;
+
 template <class F>
 inline constexpr bool takes_stop_token = std::is_invocable_v<F&, std::stop_token>;
+/// What a task can be made of.
+template <class F>
+inline constexpr bool is_task_callable = takes_stop_token<F> || std::is_invocable_v<F&>;
 
 struct NoStop {};
 /// What a record keeps for the stop token of a callable that takes one.
@@ -38,6 +44,10 @@ using Returned = decltype(call_body(std::declval<F&>(), std::declval<const StopO
 template <class R>
 struct Unwrapped {
   using Type = std::decay_t<R>;
+};
+template <>
+struct Unwrapped<Error> {  // The task has failed.
+  using Type = void;
 };
 template <class R>
 struct Unwrapped<Result<R>> : Unwrapped<R> {};
@@ -87,7 +97,9 @@ class ResultRecord : public TaskRecord {
 
   template <class R>
   void end_with(R&& returned) {
-    if constexpr (!is_result_v<std::decay_t<R>>) {
+    if constexpr (std::is_same_v<std::decay_t<R>, Error>) {
+      end_with_error(std::forward<R>(returned));
+    } else if constexpr (!is_result_v<std::decay_t<R>>) {
       end_with_value(Value(std::forward<R>(returned)));
     } else if (!returned.ok()) {
       end_with_error(returned.error());

@@ -26,6 +26,9 @@ struct ExecutorAccess {
   static std::unique_ptr<Error> await(AwaitState& state, std::optional<Time> until);
   /// As await, but blocks the thread where the current task cannot park any more.
   static void block(AwaitState& state);
+  /// See BlockingRegion.
+  static void begin_blocking(Executor& executor);
+  static void end_blocking(Executor& executor);
   /// By the clock of the executor through which await would wait for it.
   [[nodiscard]] static Time now(const TaskRecord& record);
 
@@ -39,8 +42,10 @@ struct ExecutorAccess {
 
 /// Lets the current coroutine task wait for `state` when it suspends.
 void request_await(Ref<AwaitState> state, std::coroutine_handle<> resume_point);
-/// Lets the current coroutine task sleep when it suspends.
-void request_sleep(Duration duration, std::coroutine_handle<> resume_point);
+/// Lets the current coroutine task sleep when it suspends; `until_stop`: a stop request ends that.
+void request_sleep(Duration duration, std::coroutine_handle<> resume_point, bool until_stop = false);
+/// Whether the current task has been asked to stop.
+[[nodiscard]] bool current_task_is_to_stop();
 /// Why the await that the current task has come back from failed, or null.
 std::unique_ptr<Error> take_await_error();
 

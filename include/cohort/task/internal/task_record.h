@@ -6,6 +6,7 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -75,7 +76,10 @@ struct TaskExtras {
   std::coroutine_handle<> resume_point;
   Ref<AwaitState> await_request;  ///< Null: it sleeps until `sleep_until`.
   Time sleep_until{};
-  std::unique_ptr<Error> await_error;  ///< Why the last await failed, for the body to collect.
+  bool sleeps_until_stop = false;                ///< A stop request ends its sleep.
+  bool woken_by_stop = false;                    ///< The scheduler's, before it goes on: it has been.
+  std::atomic<std::stop_source*> stop{nullptr};  ///< Of a body that has asked for a token, see this_task.
+  std::unique_ptr<Error> await_error;            ///< Why the last await failed, for the body to collect.
 };
 
 /// One task: what its handles, its waiters and the executor share. The typed part (callable, result) derives from it.
@@ -178,10 +182,9 @@ class TaskRecord : public ListLinks<TaskRecord> {
   /// whether its outcome counts. Destroys the callable at the end.
   virtual bool run() = 0;
   /// Tells a cooperative body to stop. Thread-safe, and safe to repeat. Callbacks on the stop token run right here.
-  void request_stop() {
-    stop_requested_.store(true, std::memory_order_release);
-    on_stop();
-  }
+  void request_stop();
+  /// For its body: a token that is asked when the task is.
+  [[nodiscard]] std::stop_token stop_token();
   [[nodiscard]] bool stop_requested() const { return stop_requested_.load(std::memory_order_acquire); }
   /// Whether it may suspend.
   [[nodiscard]] virtual bool is_coroutine() const { return false; }
@@ -241,6 +244,7 @@ class TaskRecord : public ListLinks<TaskRecord> {
   bool special = false;          ///< It came with extras. Set before it is handed in, as is
   bool timed = false;            ///< that it has a limit on its run time,
   const bool leased;             ///< and that it came with a token.
+  bool asked_to_stop = false;    ///< The scheduler has said so; its driver tells the body soon.
   bool kept = false;             ///< Its executor has no reference of its own: it runs where it was made.
   bool claimed_by_body = false;  ///< The body's; the scheduler reads it after the body has ended.
 
