@@ -57,7 +57,8 @@ TEST_F(EarlyDefaultTest, WhatWasCutShortCountsAsLong) {
                .node(
                    "second",
                    [&runs](const int& x) -> Task<int> {
-                     co_await sleep_for(++runs % 10 == 0 ? Duration(200ms) : Duration(10ms));
+                     const bool is_slow = ++runs % 10 == 0;
+                     co_await sleep_for(is_slow ? Duration(200ms) : Duration(10ms));
                      co_return x + 1;
                    },
                    *first)

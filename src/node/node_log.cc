@@ -8,8 +8,10 @@
 #include <cerrno>
 #include <chrono>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "cohort/base/mutex.h"
 #include "cohort/base/text_time.h"
@@ -67,7 +69,7 @@ std::string log_line(LogConfig::Format format, WallTime time, LogLevel level, st
   return line;
 }
 
-Result<std::unique_ptr<NodeLog>> NodeLog::open(const LogConfig& config) {
+Result<std::unique_ptr<NodeLog>> NodeLog::open(const LogConfig& config, std::string node) {
   int file = STDERR_FILENO;
   if (!config.file.empty()) {
     file = open_file(config.file);
@@ -77,12 +79,12 @@ Result<std::unique_ptr<NodeLog>> NodeLog::open(const LogConfig& config) {
                                                 "; check log.file and the permissions of its folder"};
     }
   }
-  return std::unique_ptr<NodeLog>(new NodeLog(config, file));
+  return std::unique_ptr<NodeLog>(new NodeLog(config, std::move(node), file));
 }
 
 class NodeLog::Writer {
  public:
-  Writer(const LogConfig& config, int file) : config_(config), file_(file) {}
+  Writer(const LogConfig& config, std::string node, int file) : config_(config), node_(std::move(node)), file_(file) {}
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
   ~Writer() {
@@ -90,7 +92,7 @@ class NodeLog::Writer {
   }
 
   void add(LogLevel level, std::string_view area, std::string_view message, std::span<const LogField> fields) {
-    const std::string line = log_line(config_.format, system_wall_clock().now(), level, area, message, fields);
+    const std::string line = line_of(level, area, message, fields);
     MutexLock lock(mutex_);
     if (pending_.size() + line.size() > kMaxPending) {
       ++dropped_;
@@ -140,8 +142,8 @@ class NodeLog::Writer {
       std::string text = std::exchange(pending_, {});
       if (const std::uint64_t dropped = std::exchange(dropped_, 0)) {
         const LogField count("dropped", dropped);
-        text += log_line(config_.format, system_wall_clock().now(), LogLevel::kWarning, "log",
-                         "entries were dropped: they came faster than they could be written", {&count, 1}) +
+        text += line_of(LogLevel::kWarning, "log", "entries were dropped: they came faster than they could be written",
+                        {&count, 1}) +
                 "\n";
       }
       is_writing_ = true;
@@ -156,6 +158,18 @@ class NodeLog::Writer {
   }
 
  private:
+  // With the name of the node, unless the entry has one.
+  [[nodiscard]] std::string line_of(LogLevel level, std::string_view area, std::string_view message,
+                                    std::span<const LogField> fields) const {
+    const WallTime now = system_wall_clock().now();
+    if (node_.empty() || std::ranges::find(fields, "node", &LogField::name) != fields.end()) {
+      return log_line(config_.format, now, level, area, message, fields);
+    }
+    std::vector<LogField> all(fields.begin(), fields.end());
+    all.emplace_back("node", node_);
+    return log_line(config_.format, now, level, area, message, all);
+  }
+
   // What cannot be written is lost: there is nowhere to say so.
   void write_all(const std::string& text) const {
     for (std::size_t done = 0; done < text.size();) {
@@ -167,6 +181,7 @@ class NodeLog::Writer {
   }
 
   const LogConfig config_;
+  const std::string node_;
   Mutex mutex_;
   CondVar changed_;
   std::string pending_ COHORT_GUARDED_BY(mutex_);
@@ -178,8 +193,8 @@ class NodeLog::Writer {
   int file_;  // Of the thread.
 };
 
-NodeLog::NodeLog(const LogConfig& config, int file)
-    : writer_(std::make_shared<Writer>(config, file)), thread_([writer = writer_] { writer->run(); }) {
+NodeLog::NodeLog(const LogConfig& config, std::string node, int file)
+    : writer_(std::make_shared<Writer>(config, std::move(node), file)), thread_([writer = writer_] { writer->run(); }) {
   ::pthread_setname_np(thread_.native_handle(), "cohort-log");
 }
 

@@ -20,8 +20,8 @@ class NodeLog final : public LogSink {
  public:
   static constexpr std::size_t kMaxPending = 4U << 20U;
 
-  /// kUnavailable: the file cannot be opened.
-  static Result<std::unique_ptr<NodeLog>> open(const LogConfig& config);
+  /// Entries without a field `node` get one with that name, if there is one. kUnavailable: the file cannot be opened.
+  static Result<std::unique_ptr<NodeLog>> open(const LogConfig& config, std::string node = {});
   NodeLog(const NodeLog&) = delete;
   NodeLog& operator=(const NodeLog&) = delete;
   /// Writes what is pending, for a second at most.
@@ -36,7 +36,7 @@ class NodeLog final : public LogSink {
 
  private:
   class Writer;
-  NodeLog(const LogConfig& config, int file);
+  NodeLog(const LogConfig& config, std::string node, int file);
 
   // Shared with its thread, which may be stuck in a write when this object goes.
   std::shared_ptr<Writer> writer_;

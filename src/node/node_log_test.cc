@@ -47,8 +47,10 @@ TEST_F(NodeLogTest, LinesHaveFieldsInBothFormats) {
 TEST_F(NodeLogTest, AFileIsWrittenAndOpenedAnew) {
   const std::filesystem::path file = folder_ / "log";
   {
-    auto log = NodeLog::open({.file = file});
+    auto log = NodeLog::open({.file = file}, "n7");
     ASSERT_TRUE(log) << log.error();
+    const LogField boot("node", "n7/boot");
+    (*log)->write(LogLevel::kInfo, "test", "zero", {&boot, 1});
     (*log)->write(LogLevel::kInfo, "test", "one", {});
     while (text_of(file).find("one") == std::string::npos) std::this_thread::yield();
     std::filesystem::rename(file, folder_ / "log.1");
@@ -58,6 +60,8 @@ TEST_F(NodeLogTest, AFileIsWrittenAndOpenedAnew) {
   }
   EXPECT_NE(text_of(file).find("two"), std::string::npos);
   EXPECT_EQ(text_of(folder_ / "log.1").find("two"), std::string::npos);
+  EXPECT_NE(text_of(folder_ / "log.1").find("test: zero node=n7/boot\n"), std::string::npos);
+  EXPECT_NE(text_of(folder_ / "log.1").find("test: one node=n7\n"), std::string::npos);
   EXPECT_FALSE(NodeLog::open({.file = folder_ / "no/such/folder"}));
 }
 

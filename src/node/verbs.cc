@@ -124,7 +124,7 @@ int serve(const ServeOptions& options) {
   Result<NodeConfig> config = config_of(options);
   if (!config) return complain(config.error());
   allow_many_files(*config);
-  Result<std::unique_ptr<NodeLog>> log = NodeLog::open(config->log);
+  Result<std::unique_ptr<NodeLog>> log = NodeLog::open(config->log, config->name);
   if (!log) return complain(log.error());
   set_log_sink(log->get(), config->log.level);
   COHORT_LOG(kInfo, "node", "the node starts", {"node", config->name}, {"version", COHORT_VERSION},

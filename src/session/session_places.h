@@ -24,7 +24,10 @@ std::uint32_t ShardedSessionTable<Faults>::group_hash(std::uint64_t whole_hash, 
 
 template <class Faults>
 SessionState* ShardedSessionTable<Faults>::find_session(Shard& shard, std::uint32_t hash, const SessionId& id) {
-  return shard.sessions.find(hash, [&](const SessionState& session) { return session.id == id; });
+  return shard.sessions.find(hash, [&](const SessionState& session) {
+    session.prefetch();
+    return session.id == id;
+  });
 }
 
 // The groups of an ended session are not there any more, even if they have not been taken out yet.

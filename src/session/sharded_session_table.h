@@ -31,6 +31,11 @@ struct SessionState final : Activity, Timer, ListLinks<SessionState> {
       : Activity(now), hash_(hash_of_id), id(session) {}
 
   [[nodiscard]] std::uint32_t hash() const { return hash_; }
+  /// Hints that all of it is about to be used, not only what it is found by.
+  void prefetch() const {
+    const char* const first = reinterpret_cast<const char*>(this);
+    for (std::size_t at = 0; at < sizeof(SessionState); at += 64) __builtin_prefetch(first + at, 1);
+  }
 
   void add(GroupEntry& group) {
     group.place_ = static_cast<std::uint32_t>(groups.size());
