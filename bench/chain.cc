@@ -138,7 +138,7 @@ constexpr const char* kInsertTask =
     "INSERT INTO tasks VALUES (?1, 'task-' || ?1, 'tenant-' || (?1 % 8), 1, 1, 'step', NULL, NULL, NULL, 0, 0, '', 0, "
     "0, "
     "0, 0, 0, '[]', '', 0, 0, 1700000000000000, 1700000000000000, NULL, NULL, 0, 0, '', 0, '', '', '[]', NULL, "
-    "'0123456789abcdef0123456789abcdef', NULL, 86400000000000, NULL, 0, 0, 2)";
+    "'0123456789abcdef0123456789abcdef', NULL, 86400000000000, NULL, 0, 0, NULL, 2)";
 constexpr const char* kInsertBody =
     "INSERT INTO bodies VALUES (?1, '{\"callbacks\":[{\"parameters\":\"{}\",\"plugin\":\"step\"}],\"deadline_ns\":1}', "
     "'{}', "
@@ -155,7 +155,7 @@ constexpr const char* kFinish =
     "writes = 1, plugin = '', ended_at = 1700000000000000 WHERE seq = ?1";
 constexpr const char* kAttempt =
     "INSERT INTO attempts VALUES (?1, 1, 0, 1, 'step', 'node/0123456789abcdef', 1700000000000000, 1700000000000000, "
-    "'succeeded', '', '[]')";
+    "'succeeded', '', '[]', 2)";
 constexpr const char* kEvent =
     "INSERT INTO events (at, kind, task_id, grp, step, detail) VALUES (1700000000000000, 'completed', 'task-' || ?1, "
     "'tenant-' || (?1 % 8), 1, '')";

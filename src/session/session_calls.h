@@ -50,9 +50,7 @@ auto ShardedSessionTable<Faults>::ensure(const SessionId& session, const GroupNa
                    "session '" + session.str() + "' has " + std::to_string(max_groups_) + " groups, which is the limit",
                    {}};
     }
-    if (owner->groups.size() == owner->groups.capacity()) {
-      owner->groups.reserve(std::max<std::size_t>(4, 2 * owner->groups.size()));
-    }
+    if (owner->groups.is_full()) owner->groups.grow();
     owner->touch(later);
     if (known == nullptr) {
       if (!take_place()) return too_many_sessions();
@@ -177,7 +175,7 @@ Result<std::vector<Ref<GroupEntry>>> ShardedSessionTable<Faults>::groups_of(cons
     auto known = living(shard, session_hash, session);
     if (!known) return known.error();
     groups.reserve((*known)->groups.size());
-    for (GroupEntry* entry : (*known)->groups) groups.emplace_back(*entry);
+    for (const SessionState::Listed& each : (*known)->groups) groups.emplace_back(*each.entry);
   }
   std::ranges::sort(groups, {}, [](const Ref<GroupEntry>& entry) { return entry->id().generation; });
   return groups;
@@ -257,7 +255,7 @@ std::string ShardedSessionTable<Faults>::check() {
         broken = name + "is never looked at";
       bool has_active = session.active == nullptr;
       for (std::size_t i = 0; i < session.groups.size(); ++i) {
-        const GroupEntry& entry = *session.groups[i];
+        const GroupEntry& entry = *session.groups[i].entry;
         has_active = has_active || session.active == &entry;
         if (&session_of(entry) != &session || entry.place_ != i) broken = name + "lists a group that is not its own";
         if (entry.id().shard != number) broken = name + "lists a group of another shard";

@@ -74,7 +74,7 @@ Result<Ended> ShardedSessionTable<Faults>::end(const SessionId& session, std::st
     Hold hold(*this, shard, Call::kEnd);
     if (SessionState* known = find_session(shard, session_hash, session)) {
       if (known->ended) return session_ended(session);
-      __builtin_prefetch(known->groups.data());
+      prefetch_last(shard, *known);  // It is on its way while the rest is made ready.
       owner = Ref<SessionState>(*known);
     } else if (!owner) {
       owner = Ref<SessionState>::adopt(new SessionState(session, session_hash, now));
@@ -96,21 +96,31 @@ Result<Ended> ShardedSessionTable<Faults>::end(const SessionId& session, std::st
   return ended;
 }
 
+// What take_out_some() is about to take out, with its buckets.
+template <class Faults>
+void ShardedSessionTable<Faults>::prefetch_last(const Shard& shard, const SessionState& session) {
+  const std::size_t count = std::min(session.groups.size(), kGroupsPerHold);
+  for (const SessionState::Listed& each : std::span(session.groups.end() - count, count)) {
+    each.entry->prefetch();
+    shard.groups.prefetch(each.hash);
+  }
+}
+
 // Some of the groups of one that has been marked, for whom `ended` has room; true when there are more.
 template <class Faults>
 bool ShardedSessionTable<Faults>::take_out_some(Shard& shard, SessionState& session, Ended& ended) {
   const std::size_t count = std::min(session.groups.size(), kGroupsPerHold);
-  const std::span<GroupEntry* const> last = std::span(session.groups).last(count);
+  const std::span<const SessionState::Listed> last(session.groups.end() - count, count);
   // Step by step for all of them, so that the memory of all is on its way when that of the first is needed.
-  for (const GroupEntry* entry : last) entry->prefetch();
-  for (const GroupEntry* entry : last) SplitTable<GroupEntry>::prefetch_neighbours(*entry);
-  for (GroupEntry* entry : last) {
-    shard.groups.erase(*entry);
-    ended.groups.push_back(Ref<GroupEntry>::adopt(entry));
+  prefetch_last(shard, session);
+  for (const SessionState::Listed& each : last) SplitTable<GroupEntry>::prefetch_neighbours(*each.entry);
+  for (const SessionState::Listed& each : last) {
+    shard.groups.erase(*each.entry);
+    ended.groups.push_back(Ref<GroupEntry>::adopt(each.entry));
   }
-  session.groups.resize(session.groups.size() - count);
+  session.groups.drop_last(count);
   if (!session.groups.empty()) return true;
-  std::vector<GroupEntry*>().swap(session.groups);
+  session.groups.clear();
   if (Faults::kForgetMark) {
     unlink(shard, session);
     session.unref();

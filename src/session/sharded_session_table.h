@@ -21,6 +21,7 @@
 #include "cohort/base/timer.h"
 #include "cohort/session/internal/session_table.h"
 #include "cohort/task/executor.h"
+#include "session/inline_list.h"
 #include "session/split_table.h"
 
 namespace cohort::internal {
@@ -39,11 +40,11 @@ struct SessionState final : Activity, Timer, ListLinks<SessionState> {
 
   void add(GroupEntry& group) {
     group.place_ = static_cast<std::uint32_t>(groups.size());
-    groups.push_back(&group);
+    groups.push_back({&group, group.hash()});
   }
   void drop(GroupEntry& group) {
     groups[group.place_] = groups.back();
-    groups[group.place_]->place_ = group.place_;
+    groups[group.place_].entry->place_ = group.place_;
     groups.pop_back();
   }
 
@@ -53,7 +54,12 @@ struct SessionState final : Activity, Timer, ListLinks<SessionState> {
   bool ended = false;    ///< Then it is only a mark; its last groups may still be on their way out.
   bool unknown = false;  ///< It was never there before it ended.
   const SessionId id;
-  std::vector<GroupEntry*> groups;
+  /// With its hash, so that its bucket can be asked for together with the group itself.
+  struct Listed {
+    GroupEntry* entry;
+    std::uint32_t hash;
+  };
+  InlineList<Listed, 10> groups;  ///< Most sessions have no more.
   GroupEntry* active = nullptr;
   Time forget_at{};  ///< Once it has ended.
 };
@@ -170,6 +176,7 @@ class ShardedSessionTable final : public SessionTable {
   static void note_due(Shard& shard) COHORT_REQUIRES(shard.mutex);
   [[nodiscard]] Time idle_at(const SessionState& session, Time now) const;
 
+  static void prefetch_last(const Shard& shard, const SessionState& session) COHORT_REQUIRES(shard.mutex);
   bool take_out_some(Shard& shard, SessionState& session, Ended& ended) COHORT_REQUIRES(shard.mutex);
   void finish(Shard& shard, SessionState& session, Ended& ended, bool more) COHORT_EXCLUDES(shard.mutex);
   void sweep(Shard& shard) COHORT_EXCLUDES(shard.mutex);

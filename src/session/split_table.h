@@ -44,6 +44,8 @@ class SplitTable {
     --size_;
     for (std::size_t i = 0; i < kPerNode && 4 * kPerNode * size_ < buckets_ && buckets_ > kFirst; ++i) merge();
   }
+  /// Hints that a node of that hash is about to be taken out.
+  void prefetch(std::uint32_t hash) const { __builtin_prefetch(&bucket(index(hash)), 1); }
   /// Hints that the node, which is at hand, is about to be taken out.
   static void prefetch_neighbours(const Node& node) {
     __builtin_prefetch(node.link_, 1);
