@@ -59,7 +59,6 @@ struct alignas(64) BusyGroup {
   bool idle_listed = false;
   bool tends_to_block = false;       ///< A driver's note: its tasks were found blocked.
   bool keeps_place = false;          ///< It left the ready sets only because its layer 3 is full.
-  bool continued_last = false;       ///< The last task that it was given a worker for had only slept.
   std::uint8_t urgent_in_a_row = 0;  ///< Tasks that went on, or were awaited, since the last unawaited start.
   Bound bound = Bound::kNothing;     ///< What its waiting tasks wait for.
   std::uint8_t last_end = 0;         ///< Where its tasks end in last_turn.
@@ -102,6 +101,7 @@ struct Group : BusyGroup, ListLinks<Group> {
   std::uint32_t overrunning = 0;  ///< Settled by a time-out, body not back.
   std::uint32_t drains = 0;       ///< How many wait for it to be empty.
   std::uint32_t place = 0;        ///< GroupTable's.
+  bool continued_last = false;    ///< The last task that it was given a worker for had only slept.
   std::string key;
   TaskList awaited;     ///< kWaiting and awaited.
   TaskList resumed;     ///< kResuming.

@@ -200,7 +200,8 @@ bool ThreadDriver::run_here(TaskRef& record, Time now, HereTurns& turns) {
   std::optional<Chores> left;  // The guest's, when that is given back.
   {
     MutexLock lock(mutex_);
-    if (!inbox_.looks_empty()) take_in_all(now);
+    const bool others_came = !inbox_.looks_empty();
+    if (others_came) take_in_all(now);
     if (guest) {
       end_guest(*guest, now);
     } else {
@@ -213,7 +214,9 @@ bool ThreadDriver::run_here(TaskRef& record, Time now, HereTurns& turns) {
       lock.lock();
     }
     const bool taken = scheduler_.take_here(*record, *guest->turn, now);
-    follow_up(guest->chores, now);
+    // What else follows from a record of its own can wait for end_here(): such a record is quick. Nobody who submits
+    // counts on this thread, for it does not change attended_.
+    if (!taken || others_came || scheduler_.has_actions() || progress_waiters_ != 0) follow_up(guest->chores, now);
     if (!taken) {
       left.emplace(std::exchange(guest->chores, Chores()));
       guests_.push_back(std::move(guest));
