@@ -74,9 +74,9 @@ void TaskLabel::copy_elsewhere(const TaskLabel& other) {
   std::memcpy(in_place_.data() + first(), &elsewhere, sizeof(elsewhere));
 }
 
-// Multilinear hashing (Lemire and Kaser): of 32-bit letters s and 64-bit secrets m, the upper half of
-// m0 + m1 * length + sum of (m + s) * (m' + s'). Any two keys have the same hash with a chance of 2^-32, whoever chose
-// them, and one multiplication takes eight bytes.
+// Multilinear hashing (Lemire and Kaser). The letters are the 32-bit words of the key. Each letter is added to a
+// secret, the sums are multiplied in pairs, and the products are added up with one for the length; the upper half is
+// the hash. Two keys have the same hash with a chance of 2^-32, even if an attacker has chosen them.
 std::uint32_t TaskLabel::hash(std::string_view key) {
   const std::uint64_t* secret = secrets_of_process().data();
   std::uint64_t sum = secret[0] + secret[1] * key.size();

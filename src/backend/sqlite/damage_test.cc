@@ -255,6 +255,17 @@ TEST_F(SqliteDamageTest, CountsAreRightAfterDamage) {
   EXPECT_EQ(wait<GroupCounts>([&](auto done) { store_->group_count("h", std::move(done)); })->ready, 1U);
 }
 
+// They cost the same however many rows there are: the rows are not even asked.
+TEST_F(SqliteDamageTest, CountsAreReadWithoutTheTasks) {
+  open();
+  for (const char* id : {"a", "b", "c"}) submit(id);
+  damage("DELETE FROM tasks; DELETE FROM bodies");
+  EXPECT_EQ(stats().tasks[static_cast<std::size_t>(ChainState::kReady)], 3U);
+  const auto groups = wait<std::vector<GroupCounts>>([&](auto done) { store_->group_counts("", 10, std::move(done)); });
+  ASSERT_EQ(groups->size(), 1U);
+  EXPECT_EQ(groups->front().ready, 3U);
+}
+
 TEST_F(SqliteDamageTest, AListDoesNotReadLargeParameters) {
   open();
   const NewTask task{
