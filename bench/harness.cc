@@ -21,13 +21,27 @@ void Suite::measure(std::string workload, std::string who, std::string unit, std
 void Suite::ratio(std::string key, Place over, Place under, Bar bar) {
   std::string workload = over.workload;
   auto make = [over = std::move(over), under = std::move(under)](const Values& values) {
-    return median(values.at(over)) / median(values.at(under));
+    std::vector<double> pairs = values.at(over);
+    const std::vector<double>& others = values.at(under);
+    for (std::size_t round = 0; round < pairs.size(); ++round) pairs[round] /= others.at(round);
+    return pairs;
+  };
+  figures_.push_back({std::move(key), std::move(workload), std::move(make), bar});
+}
+
+void Suite::value(std::string key, Place place, double scale, Bar bar) {
+  std::string workload = place.workload;
+  auto make = [place = std::move(place), scale](const Values& values) {
+    std::vector<double> rounds = values.at(place);
+    for (double& each : rounds) each /= scale;
+    return rounds;
   };
   figures_.push_back({std::move(key), std::move(workload), std::move(make), bar});
 }
 
 void Suite::figure(std::string key, std::string workload, std::function<double(const Values&)> make, Bar bar) {
-  figures_.push_back({std::move(key), std::move(workload), std::move(make), bar});
+  auto alone = [make = std::move(make)](const Values& values) { return std::vector<double>{make(values)}; };
+  figures_.push_back({std::move(key), std::move(workload), std::move(alone), bar});
 }
 
 double Suite::median(std::vector<double> values) {
@@ -35,6 +49,29 @@ double Suite::median(std::vector<double> values) {
   std::ranges::sort(values);
   const std::size_t half = values.size() / 2;
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+// The number of values below the median is binomial: the bound is the first value in order that has at least 90 % of that
+// distribution below it.
+double Suite::upper_bound(std::vector<double> values) {
+  if (values.empty()) return std::nan("");
+  std::ranges::sort(values);
+  const auto count = static_cast<double>(values.size());
+  double term = std::pow(0.5, count);
+  double below = 0;
+  for (std::size_t place = 0; place < values.size(); ++place) {
+    below += term;
+    if (below >= 0.9) return values[place];
+    term *= (count - static_cast<double>(place)) / (static_cast<double>(place) + 1);
+  }
+  return values.back();
+}
+
+int Suite::rounds_of(const std::string& workload, int rounds) const {
+  for (const Measurement& each : measurements_) {
+    if (each.place.workload == workload) rounds = each.rounds == 1 ? 1 : std::max(rounds, each.rounds);
+  }
+  return rounds;
 }
 
 double Suite::run_in_process(const char* program, std::size_t index) const {
@@ -81,12 +118,14 @@ int Suite::run(int argc, char** argv) {
   const std::string program = std::filesystem::read_symlink("/proc/self/exe");
 
   Values values;
-  int most = rounds;
-  for (const Measurement& each : measurements_) most = std::max(most, each.rounds);
+  int most = 0;
+  for (const Measurement& each : measurements_) {
+    if (wanted(each.place.workload)) most = std::max(most, rounds_of(each.place.workload, rounds));
+  }
   for (int round = 0; round < most; ++round) {
     for (std::size_t i = 0; i < measurements_.size(); ++i) {
       const Measurement& each = measurements_[i];
-      if (!wanted(each.place.workload) || round >= (each.rounds != 0 ? each.rounds : rounds)) continue;
+      if (!wanted(each.place.workload) || round >= rounds_of(each.place.workload, rounds)) continue;
       if (isatty(STDERR_FILENO) != 0) {
         std::fprintf(stderr, "\r\033[Kround %d of %d: %s, %s", round + 1, most, each.place.workload.c_str(),
                      each.place.who.c_str());
@@ -95,11 +134,11 @@ int Suite::run(int argc, char** argv) {
     }
   }
   if (isatty(STDERR_FILENO) != 0) std::fprintf(stderr, "\r\033[K");
-  std::vector<std::pair<const Figure*, double>> figures;
+  std::vector<Made> figures;
   for (const Figure& figure : figures_) {
     if (!wanted(figure.workload)) continue;
     try {
-      figures.emplace_back(&figure, figure.make(values));
+      figures.push_back({&figure, figure.make(values)});
     } catch (const std::out_of_range&) {
       // The other part of it was not measured this time.
     }
@@ -109,7 +148,7 @@ int Suite::run(int argc, char** argv) {
   return 0;
 }
 
-void Suite::print(const Values& values, const std::vector<std::pair<const Figure*, double>>& figures) const {
+void Suite::print(const Values& values, const std::vector<Made>& figures) const {
   std::printf("%-18s %-12s %12s  %-10s %s\n", "workload", "who", "median", "unit", "all rounds");
   for (const Measurement& each : measurements_) {
     const auto found = values.find(each.place);
@@ -119,13 +158,14 @@ void Suite::print(const Values& values, const std::vector<std::pair<const Figure
     for (std::size_t i = 0; i < found->second.size() && i < 9; ++i) std::printf(" %.4g", found->second[i]);
     std::printf("%s\n", found->second.size() > 9 ? " ..." : "");
   }
-  std::printf("\n%-28s %10s %10s %10s\n", "ratio", "measured", "must", "aim");
-  for (const auto& [figure, value] : figures) {
+  std::printf("\n%-28s %10s %10s %10s %10s\n", "ratio", "measured", "upper 90 %", "must", "aim");
+  for (const auto& [figure, rounds] : figures) {
+    const double value = median(rounds);
     const char* sign = figure->bar.upper ? "<=" : ">=";
     const auto reaches = [&, upper = figure->bar.upper, measured = value](double bar) {
       return upper ? measured <= bar : measured >= bar;
     };
-    std::printf("%-28s %10.3g %4s %5g %4s %5g  %s\n", figure->key.c_str(), value, sign, figure->bar.must, sign,
+    std::printf("%-28s %10.3g %10.3g %4s %5g %4s %5g  %s\n", figure->key.c_str(), value, upper_bound(rounds), sign, figure->bar.must, sign,
                 figure->bar.aim,
                 reaches(figure->bar.aim)    ? "aim reached"
                 : reaches(figure->bar.must) ? "reached"
@@ -133,14 +173,15 @@ void Suite::print(const Values& values, const std::vector<std::pair<const Figure
   }
 }
 
-void Suite::write(const Values& values, const std::vector<std::pair<const Figure*, double>>& figures) const {
+void Suite::write(const Values& values, const std::vector<Made>& figures) const {
   std::filesystem::create_directories("build/bench");
   const std::string path = "build/bench/" + name_ + ".json";
   std::ofstream out(path);
   out << "{\"name\": \"" << name_ << "\",\n \"ratios\": {";
   const char* separator = "\n";
-  for (const auto& [figure, value] : figures) {
-    out << std::exchange(separator, ",\n") << "  \"" << figure->key << "\": " << value;
+  for (const auto& [figure, rounds] : figures) {
+    out << std::exchange(separator, ",\n") << "  \"" << figure->key << "\": " << median(rounds);
+    if (rounds.size() > 1) out << separator << "  \"" << figure->key << "_upper\": " << upper_bound(rounds);
   }
   out << "\n },\n \"rows\": [";
   separator = "\n";

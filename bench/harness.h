@@ -7,8 +7,9 @@
 
 namespace cohort::bench {
 
-/// A set of measurements and the ratios made of them. Every single measurement runs in a process of its own; the
-/// processes of one round are interleaved, there are several rounds, and the median of a measurement's rounds counts.
+/// A set of measurements and the ratios made of them. Every single measurement runs in a process of its own. All
+/// measurements of a workload run the same rounds, interleaved. A ratio is made of each round's pair; the median over the
+/// rounds counts, and beside it stands an upper bound: with 90 % confidence the true median is not greater.
 ///
 ///     Suite suite("group");
 ///     suite.measure("grouped1", "cohort", "ns/task", [] { ... return nanoseconds; });
@@ -35,15 +36,19 @@ class Suite {
 
   explicit Suite(std::string name) : name_(std::move(name)) {}
 
-  /// `rounds` of 0: the suite's.
+  /// `rounds` of 0: the suite's; else at least so many for the whole workload.
   void measure(std::string workload, std::string who, std::string unit, std::function<double()> run, int rounds = 0);
   void ratio(std::string key, Place over, Place under, Bar bar);
-  /// A figure that is made in another way, out of all rounds of all measurements.
+  /// What was measured, over `scale`.
+  void value(std::string key, Place place, double scale, Bar bar);
+  /// A figure that is made in another way, out of all rounds of all measurements. It has no bound of its own.
   void figure(std::string key, std::string workload, std::function<double(const Values&)> make, Bar bar);
 
   int run(int argc, char** argv);
 
   static double median(std::vector<double> values);
+  /// So great or smaller is, with 90 % confidence, the median of what the values are a sample of.
+  static double upper_bound(std::vector<double> values);
 
  private:
   struct Measurement {
@@ -55,13 +60,18 @@ class Suite {
   struct Figure {
     std::string key;
     std::string workload;  ///< Which has to have been measured.
-    std::function<double(const Values&)> make;
+    std::function<std::vector<double>(const Values&)> make;  ///< By rounds; or just one.
     Bar bar;
+  };
+  struct Made {
+    const Figure* figure;
+    std::vector<double> rounds;
   };
 
   double run_in_process(const char* program, std::size_t index) const;
-  void print(const Values& values, const std::vector<std::pair<const Figure*, double>>& figures) const;
-  void write(const Values& values, const std::vector<std::pair<const Figure*, double>>& figures) const;
+  [[nodiscard]] int rounds_of(const std::string& workload, int rounds) const;
+  void print(const Values& values, const std::vector<Made>& figures) const;
+  void write(const Values& values, const std::vector<Made>& figures) const;
 
   std::string name_;
   std::vector<Measurement> measurements_;

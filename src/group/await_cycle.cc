@@ -25,51 +25,44 @@ Wait wait_of(const TaskRecord& record) {
 // then those with enough of these among what they wait for, and so on until there are no more.
 class Search {
  public:
-  Search(const TaskRecord& awaiter, Wait wait) : awaiter_(awaiter) {
-    add_all(wait);
-    for (std::size_t i = 0; i < reached_.size() && reached_.size() <= kMost; ++i) add_all(wait_of(*reached_[i]));
+  Search(const TaskRecord& awaiter, const TaskRef& record) : awaiter_(awaiter) {
+    add(record);
+    for (std::size_t i = 0; i < reached_.size() && reached_.size() <= kMost; ++i) {
+      for (const TaskRef& each : wait_of(*reached_[i]).records) add(each);
+    }
     if (reached_.size() > kMost) return;
     gave_up_ = false;
     bool more = true;
     while (more) {
       more = false;
       // From the far end: then a chain of any length takes one pass.
-      std::for_each(reached_.rbegin(), reached_.rend(), [&](const TaskRecord* record) {
-        bool& able = can_end_[record];
-        if (able || record == &awaiter_ || !satisfiable(wait_of(*record))) return;
+      std::for_each(reached_.rbegin(), reached_.rend(), [&](const TaskRecord* each) {
+        bool& able = can_end_[each];
+        if (able || each == &awaiter_ || !satisfiable(wait_of(*each))) return;
         able = more = true;
       });
     }
   }
 
   [[nodiscard]] bool gave_up() const { return gave_up_; }
-
-  [[nodiscard]] bool satisfiable(Wait wait) const {
-    const auto able = [&](const TaskRef& each) { return each->is_done() || can_end(*each); };
-    return wait.need == 0 || static_cast<std::size_t>(std::ranges::count_if(wait.records, able)) >= wait.need;
+  [[nodiscard]] bool is_stuck(const TaskRef& record) const {
+    if (record->is_done()) return false;
+    const auto known = can_end_.find(record.get());
+    return known != can_end_.end() && !known->second;
   }
-
-  [[nodiscard]] const TaskRecord* stuck_one_of(Wait wait) const {
-    const auto stuck =
-        std::ranges::find_if(wait.records, [&](const TaskRef& each) { return !each->is_done() && !can_end(*each); });
-    return stuck == wait.records.end() ? nullptr : stuck->get();
-  }
-
   [[nodiscard]] std::size_t size() const { return reached_.size(); }
 
  private:
-  static constexpr std::size_t kMost = 100'000;
+  static constexpr std::size_t kMost = 10'000;
 
-  void add_all(Wait wait) {
-    for (const TaskRef& each : wait.records) {
-      if (each->is_done() || each->home != awaiter_.home) continue;
-      if (can_end_.try_emplace(each.get(), false).second) reached_.push_back(each.get());
-    }
+  void add(const TaskRef& each) {
+    if (each->is_done() || each->home != awaiter_.home) return;
+    if (can_end_.try_emplace(each.get(), false).second) reached_.push_back(each.get());
   }
 
-  [[nodiscard]] bool can_end(const TaskRecord& record) const {
-    const auto known = can_end_.find(&record);
-    return known == can_end_.end() || known->second;
+  [[nodiscard]] bool satisfiable(Wait wait) const {
+    const auto able = [&](const TaskRef& each) { return !is_stuck(each); };
+    return wait.need == 0 || static_cast<std::size_t>(std::ranges::count_if(wait.records, able)) >= wait.need;
   }
 
   const TaskRecord& awaiter_;
@@ -80,24 +73,25 @@ class Search {
 
 }  // namespace
 
-std::vector<const TaskRecord*> find_await_cycle(const TaskRecord& awaiter, const AwaitState& state) {
-  // Nearly always the awaited tasks wait for nothing themselves, and there is nothing to search.
-  const auto plain = [&](const TaskRef& each) {
-    return each->home != awaiter.home || (each.get() != &awaiter && wait_of(*each).need == 0);
-  };
-  if (std::ranges::all_of(state.records(), plain)) return {};
-
-  const Wait wait{state.records(), state.need()};
-  const Search search(awaiter, wait);
-  if (search.gave_up() || search.satisfiable(wait)) return {};
-  std::vector<const TaskRecord*> path;
-  const TaskRecord* next = search.stuck_one_of(wait);
-  while (next != nullptr && path.size() < search.size()) {
-    path.push_back(next);
-    if (next == &awaiter) break;
-    next = search.stuck_one_of(wait_of(*next));
+std::vector<TaskRef> find_await_cycle(const TaskRecord& awaiter, const TaskRef& record) {
+  // Nearly always the awaited task waits for nothing itself, and there is nothing to search.
+  if (record->home != awaiter.home || (record.get() != &awaiter && wait_of(*record).need == 0)) return {};
+  const Search search(awaiter, record);
+  if (search.gave_up() || !search.is_stuck(record)) return {};
+  std::vector<TaskRef> path = {record};
+  while (path.back().get() != &awaiter && path.size() < search.size()) {
+    const std::span<const TaskRef> records = wait_of(*path.back()).records;
+    const auto next = std::ranges::find_if(records, [&](const TaskRef& each) { return search.is_stuck(each); });
+    if (next == records.end()) break;
+    path.push_back(*next);
   }
   return path;
+}
+
+Error cycle_error(const TaskRecord& awaiter, const std::vector<TaskRef>& cycle) {
+  std::string text = "a cycle of awaits: task '" + awaiter.task_id() + "' of group '" + awaiter.group_key() + "'";
+  for (const TaskRef& step : cycle) text += " awaits '" + step->task_id() + "' of '" + step->group_key() + "'";
+  return {ErrorCode::kConflict, std::move(text), {}};
 }
 
 }  // namespace cohort::internal

@@ -1,17 +1,22 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
+#include "cohort/base/error.h"
 #include "cohort/task/internal/await_state.h"
 #include "cohort/task/internal/task_record.h"
 
 namespace cohort::internal {
 
-/// Whether `awaiter` would wait for ever if it awaited `state`, because that cannot be satisfied before `awaiter`
-/// itself has ended. Then the way back to it, as far as one can be named; else nothing.
+/// Whether `record` cannot end before `awaiter` has ended: because it is that, or waits for tasks that cannot. Then the
+/// way from it back to `awaiter`, as far as one can be named; else nothing.
 ///
 /// A wait for one of several is a cycle only if all of them lead back, and a timed wait is none. Tasks of other
-/// executors count as able to end. A search of more than 100,000 tasks is given up as "no cycle".
-std::vector<const TaskRecord*> find_await_cycle(const TaskRecord& awaiter, const AwaitState& state);
+/// executors count as able to end. A search of more than 10,000 tasks is given up as "no cycle".
+std::vector<TaskRef> find_await_cycle(const TaskRecord& awaiter, const TaskRef& record);
+
+/// "a cycle of awaits: ..."
+[[nodiscard]] Error cycle_error(const TaskRecord& awaiter, const std::vector<TaskRef>& cycle);
 
 }  // namespace cohort::internal

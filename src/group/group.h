@@ -10,8 +10,11 @@
 #include "cohort/base/token_bucket.h"
 #include "cohort/task/group_stats.h"
 #include "cohort/task/internal/task_record.h"
+#include "group/chore.h"
 
 namespace cohort::internal {
+
+struct EndJob;
 
 using TaskList = IntrusiveList<TaskRecord>;
 
@@ -27,8 +30,9 @@ enum ReadyKind : std::uint8_t {
   kReadyToContinue,  ///< Nothing: a coroutine that holds its permits.
   kReadyUrgent,      ///< Layers 1 and 3: a resumed or awaited task.
   kReadyNormal,      ///< All layers, and room for parked tasks: an unawaited task.
+  kReadyForChores,   ///< Nothing: users' code that follows from what has happened.
 };
-inline constexpr int kReadyKinds = 3;
+inline constexpr int kReadyKinds = 4;
 
 /// Limits that many groups share.
 struct SharedLimits : ResolvedLimits {
@@ -59,7 +63,7 @@ struct alignas(64) BusyGroup {
   bool idle_listed = false;
   bool tends_to_block = false;       ///< A driver's note: its tasks were found blocked.
   bool keeps_place = false;          ///< It left the ready sets only because its layer 3 is full.
-  std::uint8_t urgent_in_a_row = 0;  ///< Tasks that went on, or were awaited, since the last unawaited start.
+  std::uint8_t urgent_in_a_row = 0;  ///< Tasks that did not come out of the queue since the last that did.
   Bound bound = Bound::kNothing;     ///< What its waiting tasks wait for.
   std::uint8_t last_end = 0;         ///< Where its tasks end in last_turn.
   std::array<TaskList, kPriorityCount> queues;  ///< kWaiting and not awaited.
@@ -86,7 +90,13 @@ struct Group : BusyGroup, ListLinks<Group> {
   Group(std::string_view name, std::uint32_t key_hash) : key(name) { hash = key_hash; }
 
   [[nodiscard]] bool has_unawaited() const { return !queues[0].empty() || !queues[1].empty() || !queues[2].empty(); }
-  [[nodiscard]] bool is_ready() const { return normal.place >= 0 || urgent.place >= 0 || to_continue.place >= 0; }
+  [[nodiscard]] bool is_ready() const {
+    return normal.place >= 0 || urgent.place >= 0 || to_continue.place >= 0 || for_chores.place >= 0;
+  }
+  /// Nothing of it is left that anybody could still come to.
+  [[nodiscard]] bool is_unused() const {
+    return present == 0 && drains == 0 && chores_open == 0 && jobs == nullptr && !unresolved;
+  }
   void prefetch() const {
     const char* first = reinterpret_cast<const char*>(this);
     for (std::size_t line = 0; line < 3; ++line) __builtin_prefetch(first + 64 * line, 1);
@@ -94,7 +104,7 @@ struct Group : BusyGroup, ListLinks<Group> {
 
   // How many others there are, and where.
   std::uint32_t following = 0;    ///< In dependents.
-  std::uint32_t at_door = 0;      ///< In door.
+  std::uint32_t at_door = 0;      ///< In door and callers.
   std::uint32_t resuming = 0;     ///< In resumed.
   std::uint32_t parked = 0;       ///< kParked and kResuming.
   std::uint32_t suspended = 0;    ///< kSuspended and kContinuing, permits held.
@@ -102,21 +112,30 @@ struct Group : BusyGroup, ListLinks<Group> {
   std::uint32_t drains = 0;       ///< How many wait for it to be empty.
   std::uint32_t place = 0;        ///< GroupTable's.
   bool continued_last = false;    ///< The last task that it was given a worker for had only slept.
+  bool did_chores = false;        ///< A worker was given its chores when it last came to the group.
+  bool unresolved = false;        ///< Its limits are not known yet: what comes stands at its door.
+  std::uint32_t chores_open = 0;  ///< In `chores` and in turns.
   std::string key;
   TaskList awaited;     ///< kWaiting and awaited.
   TaskList resumed;     ///< kResuming.
   TaskList continuing;  ///< kContinuing.
-  TaskList door;        ///< kAtDoor.
+  TaskList door;        ///< kAtDoor, for a place in the queue.
+  TaskList callers;     ///< kAtDoor, to be run by the threads that wait there.
   TaskList aside;       ///< kSuspended and kParked.
   TaskList dependents;  ///< kDependent.
   ReadyHook urgent;
   ReadyHook to_continue;
+  ReadyHook for_chores;
+  ChoreQueue chores;
+  EndJob* jobs = nullptr;  ///< Those that are ending work of it right now. Meanwhile it starts nothing.
   Time in_line_since{};  ///< The line of those that may be evicted.
   struct Blocked {
     Duration layer1_bound_before{0};
     std::array<Duration, kBoundCount> by{};
   };
   std::unique_ptr<Blocked> blocked;  ///< By all else that a task can wait for than a worker.
+
+  float chore_ns = 0;  ///< Moving average of what one chore takes.
 
   struct Pace {
     Pace(Group& owner, const Rate& rate, Time now) : bucket(rate, now), timer(owner) {}

@@ -23,7 +23,7 @@ std::size_t GroupExecutor::thread_count() const { return driver_->thread_count()
 Clock& GroupExecutor::clock() { return driver_->clock(); }
 
 ResolvedLimits GroupExecutor::resolve(std::string_view group) {
-  return driver_->with_scheduler([&](Scheduler<>& scheduler, Time) { return scheduler.resolve(group); });
+  return driver_->resolve(group);
 }
 
 Result<void> GroupExecutor::set_limits(std::string_view group, const GroupLimits& limits) {
@@ -34,7 +34,7 @@ Result<void> GroupExecutor::set_limits(std::string_view group, const GroupLimits
 
 Result<void> GroupExecutor::clear_limits(std::string_view group) {
   if (auto key = check_key(group); !key) return key;
-  driver_->with_scheduler([&](Scheduler<>& scheduler, Time now) { scheduler.clear_limits(group, now); });
+  driver_->clear_limits(group);
   return {};
 }
 
@@ -57,7 +57,7 @@ Result<void> GroupExecutor::resume_group(std::string_view group) {
 
 Result<void> GroupExecutor::shutdown_group(std::string_view group) {
   if (auto key = check_key(group); !key) return key;
-  driver_->with_scheduler([&](Scheduler<>& scheduler, Time now) { scheduler.shutdown_group(group, now); });
+  driver_->shutdown_group(group);
   return {};
 }
 
@@ -100,7 +100,7 @@ void GroupExecutor::follow_record(TaskRecord& record, TaskRecord& predecessor) {
 std::uint32_t GroupExecutor::shortest_queue() { return driver_->shortest_queue(); }
 
 void GroupExecutor::close_lease(internal::GroupLease& lease) {
-  driver_->with_scheduler([&](Scheduler<>& scheduler, Time now) { scheduler.close_lease(lease, now); });
+  driver_->close_lease(lease);
 }
 
 void GroupExecutor::cancel_record(TaskRecord& record) { driver_->cancel(record); }

@@ -3,21 +3,30 @@
 #include <algorithm>
 #include <utility>
 
+#include "cohort/task/internal/task_label.h"
+
 namespace cohort::internal {
 namespace {
 
-// Fills what `limits` does not say from `next`.
-void fall_back(GroupLimits& limits, const GroupLimits& next) {
-  const auto fill = [](auto& field, const auto& other) {
-    if (!field) field = other;
+// Fills what `limits` does not say from `next`, and notes where it came from.
+void fall_back(GroupLimits& limits, LimitSources& sources, const GroupLimits& next, LimitSource from) {
+  const auto fill = [from](auto& field, LimitSource& source, const auto& other) {
+    if (field || !other) return;
+    field = other;
+    source = from;
   };
-  fill(limits.max_concurrency, next.max_concurrency);
-  fill(limits.max_in_flight, next.max_in_flight);
-  fill(limits.max_waiting, next.max_waiting);
-  fill(limits.weight, next.weight);
-  fill(limits.overflow, next.overflow);
-  fill(limits.rate, next.rate);
-  fill(limits.max_overrunning, next.max_overrunning);
+  fill(limits.max_concurrency, sources.max_concurrency, next.max_concurrency);
+  fill(limits.max_in_flight, sources.max_in_flight, next.max_in_flight);
+  fill(limits.max_waiting, sources.max_waiting, next.max_waiting);
+  fill(limits.weight, sources.weight, next.weight);
+  fill(limits.overflow, sources.overflow, next.overflow);
+  fill(limits.rate, sources.rate, next.rate);
+  fill(limits.max_overrunning, sources.max_overrunning, next.max_overrunning);
+}
+
+void fall_back(GroupLimits& limits, const GroupLimits& next) {
+  LimitSources unused;
+  fall_back(limits, unused, next, LimitSource::kBuiltIn);
 }
 
 ResolvedLimits corrected(const GroupLimits& limits) {
@@ -50,7 +59,7 @@ GroupPolicy::GroupPolicy(GroupExecutorOptions& options)
   }
 }
 
-GroupLimits GroupPolicy::ask_resolver(std::string_view key) {
+GroupLimits GroupPolicy::ask(std::string_view key) const {
   if (!resolver_) return {};
   try {
     return resolver_(key);
@@ -59,24 +68,33 @@ GroupLimits GroupPolicy::ask_resolver(std::string_view key) {
   }
 }
 
-GroupPolicy::Resolved GroupPolicy::resolve(std::string_view key) {
+GroupPolicy::Resolved GroupPolicy::resolve(std::string_view key, const GroupLimits& answer) const {
   Resolved resolved;
   GroupLimits limits;
+  LimitSources sources;
   const std::string name(key);
   if (const auto change = changes_.find(name); change != changes_.end()) {
-    limits = change->second.limits;
+    fall_back(limits, sources, change->second.limits, LimitSource::kChanged);
     resolved.paused = change->second.paused || change->second.stopped;
   }
-  if (const auto group = groups_.find(name); group != groups_.end()) fall_back(limits, group->second);
-  fall_back(limits, ask_resolver(key));
-  fall_back(limits, defaults_);
+  if (const auto group = groups_.find(name); group != groups_.end()) {
+    fall_back(limits, sources, group->second, LimitSource::kGroups);
+  }
+  fall_back(limits, sources, answer, LimitSource::kResolver);
+  fall_back(limits, sources, defaults_, LimitSource::kDefaults);
   resolved.limits = corrected(limits);
+  resolved.limits.sources = sources;
   return resolved;
 }
 
-bool GroupPolicy::blocks_submitters() const {
-  const auto blocks = [](const GroupLimits& limits) { return limits.overflow == OverflowPolicy::kBlock; };
-  return blocks(defaults_) || std::ranges::any_of(groups_, [&](const auto& each) { return blocks(each.second); });
+void GroupPolicy::note_keys_that_block(KeySet& keys) const {
+  const auto blocks = [](const GroupLimits& limits) {
+    return limits.overflow && lets_submitters_wait(*limits.overflow);
+  };
+  if (blocks(defaults_)) keys.add_all();
+  for (const auto& [key, limits] : groups_) {
+    if (blocks(limits)) keys.add(TaskLabel::hash(key));
+  }
 }
 
 void GroupPolicy::change(std::string_view key, const GroupLimits& limits) {
@@ -124,7 +142,19 @@ ResolvedLimits changed(const ResolvedLimits& limits, const GroupLimits& change) 
                      .rate = limits.rate,
                      .max_overrunning = {}});
   if (!merged.max_overrunning && !overrunning_follows) merged.max_overrunning = limits.max_overrunning;
-  return corrected(merged);
+  ResolvedLimits result = corrected(merged);
+  result.sources = limits.sources;
+  const auto note = [](const auto& field, LimitSource& source) {
+    if (field) source = LimitSource::kChanged;
+  };
+  if (change.max_concurrency != 0U) note(change.max_concurrency, result.sources.max_concurrency);
+  note(change.max_in_flight, result.sources.max_in_flight);
+  note(change.max_waiting, result.sources.max_waiting);
+  note(change.weight, result.sources.weight);
+  note(change.overflow, result.sources.overflow);
+  note(change.rate, result.sources.rate);
+  note(change.max_overrunning, result.sources.max_overrunning);
+  return result;
 }
 
 }  // namespace cohort::internal

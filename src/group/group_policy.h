@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "cohort/group/group_executor_options.h"
+#include "group/key_set.h"
 
 namespace cohort::internal {
 
@@ -20,10 +21,15 @@ class GroupPolicy {
     ResolvedLimits limits;
     bool paused = false;
   };
-  [[nodiscard]] Resolved resolve(std::string_view key);
+  /// Adds the keys whose policy in the map or the defaults lets submitters wait.
+  void note_keys_that_block(KeySet& keys) const;
 
-  /// Whether the map or the defaults say so for some group; what the resolver says is not known before.
-  [[nodiscard]] bool blocks_submitters() const;
+  /// `answer`: what the resolver said, see ask().
+  [[nodiscard]] Resolved resolve(std::string_view key, const GroupLimits& answer) const;
+
+  [[nodiscard]] bool has_resolver() const { return static_cast<bool>(resolver_); }
+  /// Users' code: with no lock held. Thread-safe.
+  [[nodiscard]] GroupLimits ask(std::string_view key) const;
 
   /// No group has, or had, a smaller max_waiting.
   [[nodiscard]] std::uint32_t shortest_queue() const { return shortest_queue_; }
@@ -44,14 +50,16 @@ class GroupPolicy {
     bool stopped = false;  ///< By a max_concurrency of 0.
     friend bool operator==(const Change&, const Change&) = default;
   };
-  [[nodiscard]] GroupLimits ask_resolver(std::string_view key);
-
   std::unordered_map<std::string, GroupLimits> groups_;
-  Function<GroupLimits(std::string_view)> resolver_;
+  mutable Function<GroupLimits(std::string_view)> resolver_;  // Does not change.
   GroupLimits defaults_;
   std::unordered_map<std::string, Change> changes_;
   std::uint32_t shortest_queue_;
 };
+
+[[nodiscard]] constexpr bool lets_submitters_wait(OverflowPolicy policy) {
+  return policy == OverflowPolicy::kBlock || policy == OverflowPolicy::kCallerRuns;
+}
 
 /// `limits` with the fields of `change` that are set. A max_concurrency of 0 changes nothing, see GroupPolicy. A
 /// max_overrunning that went with the concurrency goes on doing so.

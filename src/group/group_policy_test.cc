@@ -8,6 +8,10 @@
 namespace cohort::internal {
 namespace {
 
+GroupPolicy::Resolved resolve(const GroupPolicy& policy, std::string_view key) {
+  return policy.resolve(key, policy.ask(key));
+}
+
 TEST(GroupPolicyTest, EachFieldComesFromTheFirstSourceThatHasIt) {
   GroupExecutorOptions options{
       .groups = {{"a", {.max_concurrency = 7}}},
@@ -15,17 +19,35 @@ TEST(GroupPolicyTest, EachFieldComesFromTheFirstSourceThatHasIt) {
       .defaults = {.max_in_flight = 5, .max_waiting = 11}};
   GroupPolicy policy(options);
 
-  EXPECT_EQ(policy.resolve("a").limits.max_concurrency, 7U);
-  EXPECT_EQ(policy.resolve("a").limits.max_in_flight, 9U);
-  EXPECT_EQ(policy.resolve("a").limits.max_waiting, 11U);
-  EXPECT_EQ(policy.resolve("b").limits.max_concurrency, 3U);
+  EXPECT_EQ(resolve(policy, "a").limits.max_concurrency, 7U);
+  EXPECT_EQ(resolve(policy, "a").limits.max_in_flight, 9U);
+  EXPECT_EQ(resolve(policy, "a").limits.max_waiting, 11U);
+  EXPECT_EQ(resolve(policy, "b").limits.max_concurrency, 3U);
+}
+
+TEST(GroupPolicyTest, EachFieldSaysWhereItCameFrom) {
+  GroupExecutorOptions options{
+      .groups = {{"a", {.max_concurrency = 7}}},
+      .resolver = [](std::string_view) -> GroupLimits { return {.max_concurrency = 3, .max_in_flight = 9}; },
+      .defaults = {.max_in_flight = 5, .max_waiting = 11}};
+  GroupPolicy policy(options);
+  policy.change("a", {.weight = 2});
+
+  const LimitSources sources = resolve(policy, "a").limits.sources;
+  EXPECT_EQ(sources.max_concurrency, LimitSource::kGroups);
+  EXPECT_EQ(sources.max_in_flight, LimitSource::kResolver);
+  EXPECT_EQ(sources.max_waiting, LimitSource::kDefaults);
+  EXPECT_EQ(sources.weight, LimitSource::kChanged);
+  EXPECT_EQ(sources.rate, LimitSource::kBuiltIn);
+  EXPECT_EQ(changed(resolve(policy, "a").limits, {.max_waiting = 1}).sources.max_waiting, LimitSource::kChanged);
+  EXPECT_EQ(to_string(LimitSource::kResolver), "resolver");
 }
 
 TEST(GroupPolicyTest, AResolverThatThrowsSaysNothing) {
   GroupExecutorOptions options{.resolver = [](std::string_view) -> GroupLimits { throw std::runtime_error("down"); },
                                .defaults = {.max_concurrency = 4}};
   GroupPolicy policy(options);
-  EXPECT_EQ(policy.resolve("a").limits.max_concurrency, 4U);
+  EXPECT_EQ(resolve(policy, "a").limits.max_concurrency, 4U);
 }
 
 TEST(GroupPolicyTest, ImpossibleValuesAreCorrected) {
@@ -35,20 +57,20 @@ TEST(GroupPolicyTest, ImpossibleValuesAreCorrected) {
           {"nan", {.weight = std::numeric_limits<double>::quiet_NaN()}},
           {"below", {.weight = -3.0}}}};
   GroupPolicy policy(options);
-  const ResolvedLimits zero = policy.resolve("zero").limits;
+  const ResolvedLimits zero = resolve(policy, "zero").limits;
   EXPECT_EQ(zero.max_concurrency, 1U);
   EXPECT_EQ(zero.max_in_flight, 1U);
   EXPECT_EQ(zero.max_waiting, 0U) << "now or not at all";
   EXPECT_EQ(zero.max_overrunning, 1U);
-  for (const char* key : {"zero", "nan", "below"}) EXPECT_EQ(policy.resolve(key).limits.weight, 1.0) << key;
+  for (const char* key : {"zero", "nan", "below"}) EXPECT_EQ(resolve(policy, key).limits.weight, 1.0) << key;
 }
 
 TEST(GroupPolicyTest, OverrunningIsBoundedByTheConcurrencyUnlessSet) {
   GroupExecutorOptions options{
       .groups = {{"a", {.max_concurrency = 6}}, {"b", {.max_concurrency = 6, .max_overrunning = 2}}}};
   GroupPolicy policy(options);
-  EXPECT_EQ(policy.resolve("a").limits.max_overrunning, 6U);
-  EXPECT_EQ(policy.resolve("b").limits.max_overrunning, 2U);
+  EXPECT_EQ(resolve(policy, "a").limits.max_overrunning, 6U);
+  EXPECT_EQ(resolve(policy, "b").limits.max_overrunning, 2U);
 }
 
 TEST(GroupPolicyTest, APauseAndAConcurrencyOfZeroAreTwoThings) {
@@ -81,13 +103,13 @@ TEST(GroupPolicyTest, ChangesAddUpAndZeroPauses) {
   GroupPolicy policy(options);
   policy.change("a", {.max_in_flight = 3});
   policy.change("a", {.max_concurrency = 0});
-  EXPECT_TRUE(policy.resolve("a").paused);
-  EXPECT_EQ(policy.resolve("a").limits.max_concurrency, 6U);
-  EXPECT_EQ(policy.resolve("a").limits.max_in_flight, 3U);
+  EXPECT_TRUE(resolve(policy, "a").paused);
+  EXPECT_EQ(resolve(policy, "a").limits.max_concurrency, 6U);
+  EXPECT_EQ(resolve(policy, "a").limits.max_in_flight, 3U);
   policy.change("a", {.max_concurrency = 2});
-  EXPECT_FALSE(policy.resolve("a").paused);
-  EXPECT_EQ(policy.resolve("a").limits.max_concurrency, 2U);
-  EXPECT_EQ(policy.resolve("a").limits.max_in_flight, 3U);
+  EXPECT_FALSE(resolve(policy, "a").paused);
+  EXPECT_EQ(resolve(policy, "a").limits.max_concurrency, 2U);
+  EXPECT_EQ(resolve(policy, "a").limits.max_in_flight, 3U);
 }
 
 }  // namespace

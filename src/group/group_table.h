@@ -51,6 +51,19 @@ class GroupTable {
     __builtin_prefetch(&group.key);
   }
 
+  /// The first one at that place or behind it, or null.
+  [[nodiscard]] Group* next(std::size_t place) const {
+    for (; place < slabs_.size() * kSlabSize; ++place) {
+      const Slab& slab = slabs_[place / kSlabSize];
+      if (slab.used == 0) {
+        place += kSlabSize - 1 - place % kSlabSize;
+      } else if (slab.taken[place % kSlabSize]) {
+        return &group_of(static_cast<std::uint32_t>(place));
+      }
+    }
+    return nullptr;
+  }
+
   /// By their places in memory: hashes differ from one process to the next, and runs are to be repeatable.
   template <class Visit>
   void for_each(Visit&& visit) const {

@@ -22,23 +22,21 @@
 #include "group/group.h"
 #include "group/group_policy.h"
 #include "group/group_table.h"
+#include "group/key_set.h"
 #include "group/ready_set.h"
 #include "group/turn.h"
 
 namespace cohort::internal {
 
-/// What the scheduler wants its driver to do. Everything in it is done with no lock held; so is dropping it, which may
-/// destroy records and with them what users' callables returned.
+/// What the scheduler wants its driver to do, with no lock held. Users' code is in it only where the event was a
+/// caller's own call (see Chore); what it drops is memory.
 struct Actions {
   Actions() = default;
   Actions(Actions&& other) noexcept { *this = std::move(other); }
   Actions& operator=(Actions&& other) noexcept {
-    settle.swap(other.settle);
-    stop.swap(other.stop);
+    own.swap(other.own);
     let_go.swap(other.let_go);
     admit.swap(other.admit);
-    calls.swap(other.calls);
-    released.swap(other.released);
     forgotten.swap(other.forgotten);
     std::swap(wake, other.wake);
     at = other.at;
@@ -52,21 +50,14 @@ struct Actions {
     forgotten.swap(spare.forgotten);
   }
 
-  struct Settlement {
-    TaskRef record;  ///< Claimed already: write `error`, publish, drop the body if it never ran.
-    Error error;
-    bool ran = false;
-  };
-  std::vector<Settlement> settle;
-  std::vector<TaskRef> stop;            ///< Ask their bodies to stop.
-  std::vector<TaskRef> let_go;          ///< Unblock their threads without permits: they have run out of time.
-  std::vector<TaskRef> admit;           ///< Unblock their submitters: they have a place in the queue.
-  std::vector<Function<void()>> calls;  ///< Alarms whose time has come.
-  int wake = 0;                         ///< So many idle workers are to call take().
+  std::vector<Chore> own;       ///< What the caller is to do himself, whose own call this was.
+  int wake = 0;                 ///< So many idle workers are to call take().
+  // To be looked at before anything else, for they may not be there afterwards.
+  std::vector<TaskRecord*> let_go;  ///< Unblock their threads without permits: they have run out of time.
+  std::vector<TaskRecord*> admit;   ///< Unblock their submitters: they stand at the door no more.
 
-  // References that the scheduler no longer needs, and since when.
+  // Records that the scheduler no longer needs, and since when.
   Time at{};
-  std::vector<TaskRef> released;
   std::vector<TaskRecord*> forgotten;
   // Most turns end with something to forget: its memory is used again by the thread that forgets. A thread may use an
   // executor when its thread-local objects are destroyed, and the main thread may when static ones are: then it is
@@ -81,18 +72,15 @@ struct Actions {
 
   /// Adds what another one asks for; its `wake` has been seen to.
   void append(Actions other) {
-    std::ranges::move(other.settle, std::back_inserter(settle));
-    std::ranges::move(other.stop, std::back_inserter(stop));
-    std::ranges::move(other.calls, std::back_inserter(calls));
-    std::ranges::move(other.released, std::back_inserter(released));
+    own.insert(own.end(), other.own.begin(), other.own.end());
+    other.own.clear();
     forgotten.insert(forgotten.end(), other.forgotten.begin(), other.forgotten.end());
     other.forgotten.clear();
     at = std::max(at, other.at);
   }
 
   [[nodiscard]] bool empty() const {
-    return settle.empty() && stop.empty() && let_go.empty() && admit.empty() && calls.empty() && wake == 0 &&
-           released.empty() && forgotten.empty();
+    return own.empty() && let_go.empty() && admit.empty() && wake == 0 && forgotten.empty();
   }
 };
 
@@ -103,6 +91,48 @@ struct NoFaults {
   static constexpr bool kIdleKeepsCredit = false;
   static constexpr bool kForgetWake = false;
   static constexpr bool kSettleTwice = false;
+};
+
+/// Work of a group that is being ended: all that it has now, or what came with a lease. Bounded steps, because there may
+/// be hundreds of thousands; meanwhile the group starts nothing, so what is meant is what was there when it began.
+struct EndJob {
+  Group* group = nullptr;            ///< Null: there is nothing to end.
+  const GroupLease* lease = nullptr;  ///< Null: everything.
+  Why why = Why::kGroupShutDown;
+  std::uint32_t last_sequence = 0;  ///< What comes later is not meant.
+  std::size_t list = 0;             ///< Where it is: in which list,
+  bool in_list = false;             ///< and unless it has not begun with that,
+  TaskRecord* next = nullptr;       ///< at which record.
+  EndJob* other = nullptr;          ///< Of the same group.
+
+  [[nodiscard]] bool means(const TaskRecord& record) const {
+    return static_cast<std::int32_t>(record.sequence - last_sequence) <= 0 &&
+           (lease == nullptr || (record.leased && record.label().lease() == lease));
+  }
+};
+
+/// The end of everything, group by group.
+struct EndAll {
+  std::size_t next_place = 0;
+  EndJob job;
+};
+
+/// An await on its way: how far the scheduler has come with what is awaited.
+struct Awaiting {
+  explicit Awaiting(AwaitState& what, bool is_timed) : state(what), timed(is_timed) {}
+  AwaitState& state;
+  bool timed;
+  std::size_t checked = 0;      ///< So many of the awaited have been looked at for a cycle,
+  std::size_t stuck = 0;        ///< so many of them cannot end before the one who waits,
+  std::vector<TaskRef> cycle;   ///< as this shows;
+  std::size_t marked = 0;       ///< and so many have been marked as awaited,
+  TaskRecord* chain = nullptr;  ///< the last of them with what it follows only as far as here.
+  std::vector<TaskRef> held;    ///< Keeps that alive between two portions.
+
+  [[nodiscard]] bool is_through() const {
+    return checked == state.records().size() && marked == state.records().size() && chain == nullptr;
+  }
+  enum class Verdict : std::uint8_t { kMay, kCycle, kOutOfTime };
 };
 
 /// Decides which task of which group runs next. It has no thread, lock, clock or system call: it is told the time and
@@ -125,12 +155,21 @@ struct NoFaults {
 ///
 /// A record that is done may still look taken: see end_plain_segment.
 ///
+/// Users' code. Nothing of it runs in here. What follows from an event, and may be users' code, is a Chore: of the
+/// caller, where the event is his own call (OwnCall), else of the group, for workers to take like a task.
+///
+/// Bounded steps. No event does more than kPortion steps of work for many tasks at once: tick() leaves the rest of what
+/// is due for the next one; whoever ends the work of a group, or awaits thousands, comes again (EndJob, Awaiting).
+/// Meanwhile nothing starts that should not: a task whose time is over does not start, whether a timer has said so yet
+/// or not, nor does one of a group whose work is being ended.
+///
 /// References. The scheduler holds one reference to a record from submit or follow until it forgets it, or rejects it;
 /// to one of take_here none.
 ///
 /// Parts: scheduler_submit.h (in and out of queues), scheduler_take.h (who is taken), scheduler_run.h (turns),
 /// scheduler_await.h (nested work),
-/// scheduler_share.h (who is next), scheduler_time.h (time-outs, eviction), scheduler_ends.h (pause, shutdown),
+/// scheduler_chores.h (users' code), scheduler_share.h (who is next), scheduler_time.h (time-outs, eviction),
+/// scheduler_ends.h (pause, shutdown),
 /// scheduler_view.h (statistics, explain).
 ///
 /// Thread-safety: thread-compatible; times must not go back.
@@ -160,7 +199,15 @@ class Scheduler {
   // Coming in.
   /// Who submits: nobody's task, a task of some other group, or one of the same group.
   enum class Origin : std::uint8_t { kOutside, kOtherGroup, kSameGroup };
-  enum class FullQueue : std::uint8_t { kAsGroupSays, kBlock };
+  /// What is to happen if the queue is full: what the group's policy says, which may be that the submitter's thread,
+  /// where it waits, runs the task itself; or in any case to stand at the door.
+  enum class FullQueue : std::uint8_t { kAsGroupSays, kCallerWaits, kBlock };
+  /// What TaskRecord::note keeps of both, on its way to the queue.
+  [[nodiscard]] static std::uint8_t note_of(Origin origin, FullQueue full) {
+    return static_cast<std::uint8_t>(static_cast<unsigned>(origin) | (static_cast<unsigned>(full) << 2));
+  }
+  [[nodiscard]] static Origin origin_of(std::uint8_t note) { return static_cast<Origin>(note & 3); }
+  [[nodiscard]] static FullQueue full_of(std::uint8_t note) { return static_cast<FullQueue>(note >> 2); }
   void submit(TaskRecord& record, Origin origin, FullQueue full, Time now);
   struct Submitted {
     TaskRecord* record;  ///< Its submitted_at is set, and it comes with a reference.
@@ -175,6 +222,13 @@ class Scheduler {
 
   /// Groups that only wait for a worker.
   [[nodiscard]] std::size_t ready_groups() const { return ready_[kReadyNormal].size() + ready_[kReadyUrgent].size(); }
+  /// Whether the group of a key is in memory, and its limits are known.
+  [[nodiscard]] bool knows(std::string_view key) const {
+    const Group* const group = find(key);
+    return group != nullptr && !group->unresolved;
+  }
+  /// The answer of the resolver for a group that has none yet.
+  void resolved(std::string_view key, const GroupLimits& answer, Time now);
 
   // Running. False: the worker is idle now, and will be woken by an action.
   bool take(Turn& turn, Time now) { return take(turn, {}, now); }
@@ -188,6 +242,14 @@ class Scheduler {
   bool take_here(TaskRecord& record, Turn& turn, Time now);
   /// Every begun entry has ended.
   void finish(Turn& turn, Time now);
+  /// For a thread that does nothing but chores.
+  bool take_chores(Turn& turn, Time now);
+  /// Since when chores wait that nobody has come for; Time::max(): there are none.
+  [[nodiscard]] Time chores_wait_since() const {
+    return ready_[kReadyForChores].empty() ? Time::max() : chores_wait_since_;
+  }
+  [[nodiscard]] std::uint64_t chores_open() const { return chores_open_; }
+  [[nodiscard]] const GroupPolicy& policy() const { return policy_; }
   /// There is one worker more that has nothing to do,
   void add_idle_worker(Time now);
   /// or one less.
@@ -202,8 +264,10 @@ class Scheduler {
   [[nodiscard]] Duration backlog() const {
     return Duration(static_cast<std::int64_t>(static_cast<double>(waiting_) * mean_ns_));
   }
-  /// Whether some group's overflow policy blocks submitters.
-  [[nodiscard]] bool may_block_submitters() const { return may_block_submitters_; }
+  /// Whose overflow policy lets submitters wait.
+  [[nodiscard]] const KeySet& keys_that_block() const { return keys_that_block_; }
+  /// Groups whose limits have been known.
+  [[nodiscard]] const KeySet& keys_seen() const { return keys_seen_; }
   /// Whether there is something that a worker could take.
   [[nodiscard]] bool has_work() const;
   /// The worker will be long in its current entry: the rest of the turn goes back, and what has ended gives its permits
@@ -216,11 +280,16 @@ class Scheduler {
   void sleep_let_go(TaskRecord& record, Time until, Time now);
 
   // Nested work.
-  /// Why `awaiter` must not wait for `state`: a cycle, unless the wait is timed, or its own time-out. Null when it may.
-  std::unique_ptr<Error> check_await(TaskRecord& awaiter, const AwaitState& state, bool timed, Time now);
-  /// The current entry awaits; call check_await first, set its blocks_thread, and arm `state` afterwards. Ends at
-  /// `until` at the latest.
-  void park(Turn& turn, AwaitState& state, std::optional<Time> until, Time now);
+  /// Whether `awaiter` must not wait: a cycle, unless the wait is timed, or its own time-out. Of many awaited tasks it
+  /// looks at some; check_more() goes on.
+  Awaiting::Verdict check_await(TaskRecord& awaiter, Awaiting& awaiting, Time now);
+  /// The current entry awaits; call check_await first, and set its blocks_thread. Call check_more() until it says that
+  /// all have been looked at, and arm the state afterwards. Ends at `until` at the latest.
+  void park(Turn& turn, Awaiting& awaiting, std::optional<Time> until, Time now);
+  /// The next portion of what is awaited. False: that was all, or there is a cycle.
+  bool check_more(TaskRecord& awaiter, Awaiting& awaiting, Time now);
+  /// The await must not be after all: it ends with this error.
+  void fail_await(TaskRecord& awaiter, const AwaitState& state, std::unique_ptr<Error> error, Time now);
   /// What it waited for has come. Does nothing unless it is parked for `state`.
   void resume(TaskRecord& record, const AwaitState& state, Time now);
   /// The body of a task that was let go has ended.
@@ -236,14 +305,17 @@ class Scheduler {
   void tick(Time now);
 
   // Control.
-  [[nodiscard]] ResolvedLimits resolve(std::string_view key);
+  /// `answer`: the resolver's, for a group that is not known yet.
+  [[nodiscard]] ResolvedLimits resolve(std::string_view key, const GroupLimits& answer = {}) const;
   void set_limits(std::string_view key, const GroupLimits& limits, Time now);
-  void clear_limits(std::string_view key, Time now);
+  void clear_limits(std::string_view key, const GroupLimits& answer, Time now);
   Result<void> evict(std::string_view key, Time now);
   void set_paused(std::string_view key, bool paused, Time now);
-  void shutdown_group(std::string_view key, Time now);
+  /// Each ends a portion; go on with end_some() while that says true. The job must stay where it is until then.
+  bool shutdown_group(std::string_view key, EndJob& job, Time now);
   /// The same for what came with a lease, which has been closed.
-  void close_lease(const GroupLease& lease, Time now);
+  bool close_lease(const GroupLease& lease, EndJob& job, Time now);
+  bool end_some(EndJob& job, Time now);
   void begin_drain(std::string_view key, Time now);
   void end_drain(std::string_view key, Time now);
   /// Nothing of it waits, runs or is parked.
@@ -252,8 +324,8 @@ class Scheduler {
   [[nodiscard]] std::vector<TaskRef> open_tasks(std::string_view key) const;
   /// From now on only tasks may submit.
   void close(Time now);
-  /// From now on nobody may; what waits is cancelled, what runs is asked to stop.
-  void cancel_all(Time now);
+  /// From now on nobody may; what waits is cancelled, what runs is asked to stop. To be repeated while it says true.
+  bool cancel_all(EndAll& all, Time now);
   [[nodiscard]] bool is_drained() const;
 
   // Seen from outside.
@@ -266,9 +338,12 @@ class Scheduler {
   [[nodiscard]] Result<GroupStats> group_stats(std::string_view key, Time now);
   [[nodiscard]] std::vector<std::string> active_groups() const;
   [[nodiscard]] Duration estimated_wait(std::string_view key) const;
+  [[nodiscard]] Duration expected_wait(const Group& group) const;
   [[nodiscard]] Explanation explain(TaskRecord& record, Time now);
 
  private:
+  static constexpr int kPortion = 256;
+
   // Sets the time of an event and, at its end, wakes a worker if one is needed.
   class EventScope {
    public:
@@ -283,9 +358,21 @@ class Scheduler {
     Scheduler& scheduler_;
   };
 
+  // While it lives, what follows from an event is the caller's to do: it is his own call.
+  class OwnCall {
+   public:
+    explicit OwnCall(Scheduler& scheduler) : scheduler_(scheduler) { scheduler_.own_call_ = true; }
+    ~OwnCall() { scheduler_.own_call_ = false; }
+    OwnCall(const OwnCall&) = delete;
+    OwnCall& operator=(const OwnCall&) = delete;
+
+   private:
+    Scheduler& scheduler_;
+  };
+
   // scheduler_submit.h
   Group* find(std::string_view key) const;
-  Group& find_or_create(std::string_view key, std::uint32_t hash);
+  Group& find_or_create(std::string_view key, std::uint32_t hash, const GroupLimits* answer = nullptr);
   void take_in(TaskRecord& record, Origin origin, FullQueue full);
   void prefetch_behind(std::span<const Submitted> all, std::size_t i);
   [[nodiscard]] bool is_plain_arrival(const TaskRecord& record, const Group& group) const;
@@ -294,18 +381,29 @@ class Scheduler {
   bool refuse_while_draining(Group& group, TaskRecord& record, Origin origin);
   [[nodiscard]] bool has_run_out(const TaskRecord& record) const;
   [[nodiscard]] bool has_room(const Group& group) const;
-  [[nodiscard]] std::string how_full(const Group& group) const;
+  [[nodiscard]] static Reason how_full(const Group& group, Why why);
+  [[nodiscard]] std::optional<Reason> is_hopeless(const Group& group, const TaskRecord& record) const;
   bool make_room(Group& group, TaskRecord& record, Origin origin, FullQueue full);
+  void stand_at_door(Group& group, TaskRecord& record, bool runs_on_caller);
+  void leave_door(TaskRecord& record);
   bool discard_for(Group& group, TaskRecord& record);
-  void reject(TaskRecord& record, Group* group, TaskStatus status, Error error);
+  void reject(TaskRecord& record, Group* group, TaskStatus status, const Reason& reason);
   void enqueue(Group& group, TaskRecord& record);
   void enqueue_again(Group& group, TaskRecord& record);
   static TaskList& queue_of(Group& group, const TaskRecord& record);
   void remove_waiting(TaskRecord& record);
   void admit_from_door(Group& group);
-  void settle(TaskRecord& record, Error error, bool ran);
-  void settle_and_forget(TaskRecord& record, Error error);
+  void settle_and_forget(TaskRecord& record, const Reason& reason);
   void forget(TaskRecord& record);
+  void part_with(TaskRecord& record);
+  void unlist(Group& group, TaskList& list, TaskRecord& record);
+
+  // scheduler_chores.h
+  void put_chore(Group& group, const Chore& chore);
+  void leave_to_workers(Group& group, const Chore& chore);
+  void take_chores_of(Group& group, Turn& turn);
+  void give_back_chores(Turn& turn);
+  void finish_chores(Turn& turn);
 
   // scheduler_take.h, scheduler_run.h
   struct Used {
@@ -335,6 +433,7 @@ class Scheduler {
   void put_into(Turn& turn, Group& group, TaskRecord& record, double& budget_ns);
   void start_at_once(Turn& turn, Group& group, double to_level, double& budget_ns);
   TaskRecord* choose(Group& group, bool has_permit, bool has_place) const;
+  TaskRecord* choose_in_time(Group& group, bool has_permit, bool has_place);
   Turn::Segment& open_segment(Group& group, Turn& turn);
   void start(TaskRecord& record, Turn::Segment& segment, Turn& turn);
   void go_on(TaskRecord& record, Turn& turn);
@@ -363,7 +462,10 @@ class Scheduler {
   void release_place(Group& group, bool& held);
 
   // scheduler_await.h
-  void mark_awaited(TaskRecord& record);
+  TaskRecord* mark_awaited(TaskRecord& record);
+  void end_wait(TaskRecord& record);
+  void check_some(const TaskRecord& awaiter, Awaiting& awaiting);
+  void mark_some(const TaskRecord& awaiter, Awaiting& awaiting);
 
   // scheduler_share.h
   [[nodiscard]] static double over_weight(double nanoseconds, const Group& group);
@@ -398,6 +500,9 @@ class Scheduler {
   void arm_queue_limit(TaskRecord& record);
   void arm_run_limit(TaskRecord& record);
   void disarm(TaskRecord& record);
+  void tick_some(int most);
+  [[nodiscard]] bool is_out_of_time(const TaskRecord& record) const;
+  void end_out_of_time(TaskRecord& record);
   void sound(Timer& alarm);
   void sound_all();
   void on_limit(TaskRecord& record);
@@ -414,9 +519,16 @@ class Scheduler {
 
   // scheduler_ends.h
   void set_resolved(Group& group, const ResolvedLimits& limits);
+  void note_policy(const Group& group);
   void ask_to_stop(TaskRecord& record);
-  template <class IsMeant>
-  void end_work(Group& group, const std::string& reason, IsMeant&& is_meant);
+  bool begin_job(EndJob& job);
+  bool end_portion(EndJob& job, int& left);
+  bool end_portion_of_list(EndJob& job, TaskList& list, int& left);
+  void end_job(EndJob& job);
+  void end_if_meant(Group& group, TaskRecord& record);
+  [[nodiscard]] static bool is_meant_by_a_job(const TaskRecord& record);
+  static constexpr std::size_t kListsOfGroup = 10;
+  [[nodiscard]] static TaskList& list_of(Group& group, std::size_t number);
 
   // scheduler_view.h
   /// What turns that are out still hold for tasks that have a result already.
@@ -442,13 +554,18 @@ class Scheduler {
   Duration evict_after_;
   Time now_;
   Actions actions_;
+  bool own_call_ = false;   // See OwnCall.
+  bool in_tick_ = false;    // Perhaps on the thread that fires timers.
+  bool ends_turn_ = false;  // What is forgotten was in a turn whose worker has just come back from it.
 
   GroupTable groups_;
   Ref<SharedLimits> last_limits_;  // Most groups have those of the one before.
   TaskCounters evicted_;
   bool closed_ = false;  // To the outside.
   bool ended_ = false;   // To all.
-  bool may_block_submitters_ = false;
+  KeySet keys_that_block_;
+  KeySet keys_seen_;
+  bool rejects_hopeless_ = false;
 
   // Layer 1, and the totals.
   std::uint32_t global_running_ = 0;
@@ -459,7 +576,8 @@ class Scheduler {
   std::uint64_t present_ = 0;  // Records it holds.
 
   // Workers.
-  IntrusiveList<Turn> turns_;  // Those that are out.
+  IntrusiveList<Turn> turns_;        // Those that are out,
+  IntrusiveList<Turn> chore_turns_;  // and those of chores.
   std::uint32_t idle_workers_ = 0;
   bool wake_pending_ = false;
   std::uint32_t takes_ = 0;
@@ -467,7 +585,8 @@ class Scheduler {
 
   // Share.
   std::array<ReadySet, kReadyKinds> ready_{ReadySet(&Group::to_continue), ReadySet(&Group::urgent),
-                                           ReadySet(static_cast<ReadyHook Group::*>(&Group::normal))};
+                                           ReadySet(static_cast<ReadyHook Group::*>(&Group::normal)),
+                                           ReadySet(&Group::for_chores)};
   double bound_rate_;
   double mean_ns_ =
       static_cast<double>(Turn::kLength.count());  // Moving average of a task's thread time, whatever its group.
@@ -480,15 +599,15 @@ class Scheduler {
   Duration layer1_bound_total_{0};
   Time layer1_bound_since_{};
 
+  // Chores.
+  Group house_{std::string_view()};  // Has those that are no group's.
+  std::uint64_t chores_open_ = 0;
+  Time chores_wait_since_{};
+
   // Time.
-  TimerQueue task_timers_;  // TaskExtras::OwnedTimer.
-  TimerQueue rate_timers_;  // Group::RateTimer.
-  struct Alarm : Timer {
-    explicit Alarm(Function<void()> what) : call(std::move(what)) {}
-    Function<void()> call;
-  };
-  TimerQueue alarm_timers_;
-  std::unordered_map<Timer*, std::unique_ptr<Alarm>> alarms_;
+  TimerQueue task_timers_;   // TaskExtras::OwnedTimer.
+  TimerQueue rate_timers_;   // Group::RateTimer.
+  TimerQueue alarm_timers_;  // Alarm, owned.
   Time evict_at_ = Time::max();
   IntrusiveList<Group> idle_groups_;  // By in_line_since.
 };

@@ -16,52 +16,101 @@
 namespace cohort::internal {
 
 template <class Faults>
-std::unique_ptr<Error> Scheduler<Faults>::check_await(TaskRecord& awaiter, const AwaitState& state, bool timed,
-                                                      Time now) {
+Awaiting::Verdict Scheduler<Faults>::check_await(TaskRecord& awaiter, Awaiting& awaiting, Time now) {
   EventScope event(*this, now);
-  if (awaiter.overrunning) {
-    return std::make_unique<Error>(Error{
-        ErrorCode::kTimedOut, "task '" + awaiter.task_id() + "' has run out of time and cannot await any more", {}});
+  if (awaiter.overrunning) return Awaiting::Verdict::kOutOfTime;
+  check_some(awaiter, awaiting);
+  return awaiting.cycle.empty() ? Awaiting::Verdict::kMay : Awaiting::Verdict::kCycle;
+}
+
+// Each awaited task is looked at by itself: whether it could end if `awaiter` never did.
+template <class Faults>
+void Scheduler<Faults>::check_some(const TaskRecord& awaiter, Awaiting& awaiting) {
+  const std::span<const TaskRef> records = awaiting.state.records();
+  if (awaiting.timed) awaiting.checked = records.size();
+  for (int i = 0; i < kPortion && awaiting.checked < records.size(); ++i) {
+    const TaskRef& record = records[awaiting.checked++];
+    std::vector<TaskRef> cycle = find_await_cycle(awaiter, record);
+    if (cycle.empty()) continue;
+    ++awaiting.stuck;
+    if (records.size() - awaiting.stuck >= awaiting.state.need()) continue;
+    awaiting.cycle = std::move(cycle);
+    return;
   }
-  if (timed) return nullptr;
-  const std::vector<const TaskRecord*> cycle = find_await_cycle(awaiter, state);
-  if (cycle.empty()) return nullptr;
-  std::string text = "a cycle of awaits: task '" + awaiter.task_id() + "' of group '" + awaiter.group_key() + "'";
-  for (const TaskRecord* step : cycle) text += " awaits '" + step->task_id() + "' of '" + step->group_key() + "'";
-  return std::make_unique<Error>(Error{ErrorCode::kConflict, std::move(text), {}});
 }
 
 template <class Faults>
-void Scheduler<Faults>::mark_awaited(TaskRecord& record) {
-  for (TaskRecord* each = &record; each != nullptr && !each->awaited && each->home == record.home;) {
-    TaskRecord* next = nullptr;
+bool Scheduler<Faults>::check_more(TaskRecord& awaiter, Awaiting& awaiting, Time now) {
+  EventScope event(*this, now);
+  const TaskExtras* const extras = awaiter.extras_if_any();
+  if (extras == nullptr || extras->awaiting != &awaiting.state) return false;
+  if (awaiting.checked < awaiting.state.records().size()) {
+    check_some(awaiter, awaiting);
+    return awaiting.cycle.empty();
+  }
+  mark_some(awaiter, awaiting);
+  return awaiting.chain != nullptr || awaiting.marked < awaiting.state.records().size();
+}
+
+template <class Faults>
+void Scheduler<Faults>::fail_await(TaskRecord& awaiter, const AwaitState& state, std::unique_ptr<Error> error,
+                                   Time now) {
+  EventScope event(*this, now);
+  const TaskExtras* const extras = awaiter.extras_if_any();
+  if (extras == nullptr || extras->awaiting != &state) return;
+  awaiter.extras().await_error = std::move(error);
+  end_wait(awaiter);
+}
+
+// Marks what is awaited, and all that it depends on, a portion at a time.
+template <class Faults>
+void Scheduler<Faults>::mark_some(const TaskRecord& awaiter, Awaiting& awaiting) {
+  const std::span<const TaskRef> records = awaiting.state.records();
+  for (int i = 0; i < kPortion; ++i) {
+    if (awaiting.chain == nullptr) {
+      if (awaiting.marked == records.size()) return;
+      TaskRecord& record = *records[awaiting.marked++];
+      if (record.home == awaiter.home && !record.is_done()) awaiting.chain = &record;
+    }
+    if (awaiting.chain != nullptr) awaiting.chain = mark_awaited(*awaiting.chain);
+  }
+  if (awaiting.chain != nullptr) awaiting.held.emplace_back(*awaiting.chain);
+}
+
+// Gives what it depends on, to be marked too.
+template <class Faults>
+TaskRecord* Scheduler<Faults>::mark_awaited(TaskRecord& record) {
+  TaskRecord* each = &record;
+  TaskRecord* next = nullptr;
+  if (!each->awaited && !is_meant_by_a_job(*each)) {
     if (each->phase == Phase::kWaiting) {
       Group& group = *each->group;
-      group.queues[static_cast<std::size_t>(each->priority)].erase(*each);
+      unlist(group, group.queues[static_cast<std::size_t>(each->priority)], *each);
       group.awaited.push_back(*each);
       each->sequence = ++group.last_sequence;
       each->awaited = true;
       refresh(group);
-    } else if (each->phase == Phase::kAtDoor) {
+    } else if (each->phase == Phase::kAtDoor && !each->group->unresolved) {
       // Whoever awaits it may be what the queue waits for, so it does not wait for a place.
       Group& group = *each->group;
-      group.door.erase(*each);
-      --group.at_door;
+      leave_door(*each);
+      each->blocks_thread = false;
       each->awaited = true;
       enqueue(group, *each);
-      actions_.admit.emplace_back(*each);
+      actions_.admit.push_back(each);
       refresh(group);
     } else {
       each->awaited = true;
       if (each->phase == Phase::kDependent) next = each->extras().predecessor.get();
     }
-    each = next;
   }
+  return next;
 }
 
 template <class Faults>
-void Scheduler<Faults>::park(Turn& turn, AwaitState& state, std::optional<Time> until, Time now) {
+void Scheduler<Faults>::park(Turn& turn, Awaiting& awaiting, std::optional<Time> until, Time now) {
   EventScope event(*this, now);
+  AwaitState& state = awaiting.state;
   TaskRecord& record = leave_turn(turn);
   Group& group = *record.group;
   record.extras().awaiting = &state;
@@ -78,9 +127,7 @@ void Scheduler<Faults>::park(Turn& turn, AwaitState& state, std::optional<Time> 
   ++parked_;
   release_concurrency(group, record.holds_concurrency);
   release_global(record.holds_global);
-  for (const TaskRef& awaited : state.records()) {
-    if (awaited->home == record.home && !awaited->is_done()) mark_awaited(*awaited);
-  }
+  mark_some(record, awaiting);
   refresh(group);
 }
 
@@ -89,6 +136,11 @@ void Scheduler<Faults>::resume(TaskRecord& record, const AwaitState& state, Time
   EventScope event(*this, now);
   if ((record.phase != Phase::kParked && record.phase != Phase::kSuspended) || record.extras().awaiting != &state)
     return;
+  end_wait(record);
+}
+
+template <class Faults>
+void Scheduler<Faults>::end_wait(TaskRecord& record) {
   record.extras().awaiting = nullptr;
   task_timers_.disarm(record.extras().wake);
   stop_waiting(record);
@@ -98,7 +150,7 @@ void Scheduler<Faults>::resume(TaskRecord& record, const AwaitState& state, Time
 template <class Faults>
 void Scheduler<Faults>::stop_waiting(TaskRecord& record) {
   Group& group = *record.group;
-  group.aside.erase(record);
+  unlist(group, group.aside, record);
   const bool was_parked = record.phase == Phase::kParked;
   record.phase = was_parked ? Phase::kResuming : Phase::kContinuing;
   if (was_parked) ++group.resuming;
@@ -110,7 +162,9 @@ template <class Faults>
 void Scheduler<Faults>::finish_let_go(TaskRecord& record, Time now) {
   EventScope event(*this, now);
   Group& group = *record.group;
+  ends_turn_ = true;
   complete(record, Duration(0));
+  ends_turn_ = false;
   refresh(group);
 }
 

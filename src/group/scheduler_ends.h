@@ -17,28 +17,32 @@ Scheduler<Faults>::Scheduler(GroupExecutorOptions options, Time now)
       evict_after_(std::max<Duration>(options.evict_after, std::chrono::milliseconds(1))),
       now_(now),
       bound_rate_(static_cast<double>(std::min(workers_, global_limit_)) / global_limit_) {
-  may_block_submitters_ = policy_.blocks_submitters();
+  policy_.note_keys_that_block(keys_that_block_);
+  rejects_hopeless_ = options.reject_hopeless;
+  house_.limits = Ref<SharedLimits>::adopt(new SharedLimits(ResolvedLimits()));
+  house_.drains = 1;  // It is never idle.
 }
 
 template <class Faults>
 Scheduler<Faults>::~Scheduler() {
-  COHORT_ASSERT(present_ == 0, "a scheduler ends after its last task has");
+  COHORT_ASSERT(present_ == 0 && chores_open_ == 0, "a scheduler ends after its last task has");
+  while (Timer* const alarm = alarm_timers_.pop_due(Time::max())) delete static_cast<Alarm*>(alarm);
   groups_.for_each([this](Group& group) {
     if (group.pace) rate_timers_.disarm(group.pace->timer);
   });
 }
 
 template <class Faults>
-ResolvedLimits Scheduler<Faults>::resolve(std::string_view key) {
-  if (const Group* group = find(key)) return *group->limits;
-  return policy_.resolve(key).limits;
+ResolvedLimits Scheduler<Faults>::resolve(std::string_view key, const GroupLimits& answer) const {
+  if (const Group* group = find(key); group != nullptr && !group->unresolved) return *group->limits;
+  return policy_.resolve(key, answer).limits;
 }
 
 template <class Faults>
 void Scheduler<Faults>::set_limits(std::string_view key, const GroupLimits& limits, Time now) {
   EventScope event(*this, now);
   policy_.change(key, limits);
-  may_block_submitters_ = may_block_submitters_ || limits.overflow == OverflowPolicy::kBlock;
+  if (limits.overflow && lets_submitters_wait(*limits.overflow)) keys_that_block_.add(TaskLabel::hash(key));
   Group* group = find(key);
   if (group == nullptr) return;
   set_resolved(*group, changed(*group->limits, limits));
@@ -48,6 +52,7 @@ template <class Faults>
 void Scheduler<Faults>::set_resolved(Group& group, const ResolvedLimits& limits) {
   const ResolvedLimits before = *group.limits;
   group.limits = Ref<SharedLimits>::adopt(new SharedLimits(limits));
+  note_policy(group);
   const ResolvedLimits& after = *group.limits;
   if (group.is_ready()) ready_weight_ += after.weight - before.weight;
   group.paused = policy_.is_paused(group.key);
@@ -62,10 +67,17 @@ void Scheduler<Faults>::set_resolved(Group& group, const ResolvedLimits& limits)
 }
 
 template <class Faults>
-void Scheduler<Faults>::clear_limits(std::string_view key, Time now) {
+void Scheduler<Faults>::clear_limits(std::string_view key, const GroupLimits& answer, Time now) {
   EventScope event(*this, now);
   policy_.clear(key);
-  if (Group* const group = find(key)) set_resolved(*group, policy_.resolve(key).limits);
+  if (Group* const group = find(key)) set_resolved(*group, policy_.resolve(key, answer).limits);
+}
+
+template <class Faults>
+void Scheduler<Faults>::note_policy(const Group& group) {
+  if (!policy_.has_resolver() && !lets_submitters_wait(group.limits->overflow)) return;
+  if (!group.unresolved) keys_seen_.add(group.hash);
+  if (lets_submitters_wait(group.limits->overflow)) keys_that_block_.add(group.hash);
 }
 
 template <class Faults>
@@ -73,7 +85,7 @@ Result<void> Scheduler<Faults>::evict(std::string_view key, Time now) {
   EventScope event(*this, now);
   Group* const group = find(key);
   if (group == nullptr) return Error{ErrorCode::kNotFound, "group '" + std::string(key) + "' is not in memory"};
-  if (group->present != 0 || group->drains != 0) {
+  if (!group->is_unused()) {
     return Error{ErrorCode::kConflict, "group '" + group->key + "' has tasks; wait for them, or shut it down"};
   }
   if (group->idle_listed) idle_groups_.erase(*group);
@@ -92,65 +104,126 @@ void Scheduler<Faults>::set_paused(std::string_view key, bool paused, Time now) 
   refresh(*group);
 }
 
+// ---- the end of a group's work
+//
+// What waits is cancelled, what has begun is asked to stop. What is in a worker's turn is seen to at once. The rest is
+// in lists, and a job goes through one after the other. From one list to another a task can only come by way of
+// stop_waiting() or go_on(): it goes on, and go_on() asks it to stop.
+
 template <class Faults>
-void Scheduler<Faults>::shutdown_group(std::string_view key, Time now) {
+bool Scheduler<Faults>::shutdown_group(std::string_view key, EndJob& job, Time now) {
   EventScope event(*this, now);
-  Group* group = find(key);
-  if (group == nullptr) return;
-  end_work(*group, "group '" + group->key + "' was shut down", [](const TaskRecord&) { return true; });
+  const OwnCall own(*this);
+  job.group = find(key);
+  return begin_job(job);
 }
 
 template <class Faults>
-void Scheduler<Faults>::close_lease(const GroupLease& lease, Time now) {
+bool Scheduler<Faults>::close_lease(const GroupLease& lease, EndJob& job, Time now) {
   EventScope event(*this, now);
-  Group* group = groups_.find(lease.key(), lease.key_hash());
-  if (group == nullptr) return;
-  end_work(*group, "the token for group '" + group->key + "' was closed",
-           [&](const TaskRecord& record) { return record.leased && record.label().lease() == &lease; });
+  const OwnCall own(*this);
+  job.group = groups_.find(lease.key(), lease.key_hash());
+  job.lease = &lease;
+  job.why = Why::kTokenClosed;
+  return begin_job(job);
 }
 
-// Of those that are meant, what waits is cancelled, what has begun is asked to stop.
 template <class Faults>
-template <class IsMeant>
-void Scheduler<Faults>::end_work(Group& group, const std::string& reason, IsMeant&& is_meant) {
+bool Scheduler<Faults>::begin_job(EndJob& job) {
+  if (job.group == nullptr) return false;
+  Group& group = *job.group;
   give_back_rest_of(group);
-  const auto cancel = [&](TaskList& list) {
-    for (TaskRecord* record = list.front(); record != nullptr;) {
-      TaskRecord& each = *record;
-      record = TaskList::next(each);
-      if (!is_meant(each)) continue;
-      const bool claimed = each.try_claim(TaskStatus::kCancelled);
-      COHORT_ASSERT(claimed, "a task that waits has not begun");
-      settle_and_forget(each, {ErrorCode::kCancelled, reason, {}});
-    }
-  };
-  cancel(group.dependents);
-  cancel(group.door);
-  cancel(group.awaited);
-  for (TaskList& queue : group.queues) cancel(queue);
-
-  const auto stop = [&](TaskRecord& record) {
-    if (!record.is_claimed() && is_meant(record)) ask_to_stop(record);
-  };
-  for (const TaskList* list : {&group.aside, &group.continuing, &group.resumed}) {
-    for (TaskRecord* record = list->front(); record != nullptr;) {
-      TaskRecord& each = *record;
-      record = TaskList::next(each);  // It may go to another list.
-      stop(each);
-    }
-  }
+  job.last_sequence = group.last_sequence;
+  job.other = std::exchange(group.jobs, &job);
   for (Turn* turn = turns_.front(); turn != nullptr; turn = IntrusiveList<Turn>::next(*turn)) {
     for (std::uint32_t i = turn->ended_tasks; i < turn->count; ++i) {
-      if (&turn->group_of(i) == &group) stop(*turn->tasks[i]);  // All that is left in turns of the group has begun.
+      if (&turn->group_of(i) == &group) end_if_meant(group, *turn->tasks[i]);  // All that is left there has begun.
     }
   }
+  int left = kPortion;
+  return end_portion(job, left);
+}
+
+template <class Faults>
+bool Scheduler<Faults>::end_some(EndJob& job, Time now) {
+  EventScope event(*this, now);
+  const OwnCall own(*this);
+  int left = kPortion;
+  return end_portion(job, left);
+}
+
+template <class Faults>
+TaskList& Scheduler<Faults>::list_of(Group& group, std::size_t number) {
+  TaskList* const lists[kListsOfGroup] = {&group.dependents, &group.door,      &group.callers,
+                                          &group.awaited,    &group.queues[0], &group.queues[1],
+                                          &group.queues[2],  &group.resumed,   &group.continuing,
+                                          &group.aside};
+  return *lists[number];
+}
+
+// True: there is more.
+template <class Faults>
+bool Scheduler<Faults>::end_portion(EndJob& job, int& left) {
+  for (; job.list < kListsOfGroup; ++job.list, job.in_list = false) {
+    if (!end_portion_of_list(job, list_of(*job.group, job.list), left)) return true;
+  }
+  end_job(job);
+  return false;
+}
+
+template <class Faults>
+bool Scheduler<Faults>::end_portion_of_list(EndJob& job, TaskList& list, int& left) {
+  if (!std::exchange(job.in_list, true)) job.next = list.front();
+  while (job.next != nullptr) {
+    if (left-- <= 0) return false;
+    TaskRecord& record = *job.next;
+    job.next = TaskList::next(record);
+    if (job.means(record)) end_if_meant(*job.group, record);
+  }
+  return true;
+}
+
+template <class Faults>
+void Scheduler<Faults>::end_if_meant(Group& group, TaskRecord& record) {
+  const EndJob* job = group.jobs;
+  while (job != nullptr && !job->means(record)) job = job->other;
+  if (job == nullptr || record.is_claimed()) return;
+  switch (record.phase) {
+    case Phase::kDependent:
+    case Phase::kAtDoor:
+    case Phase::kWaiting: {
+      const bool claimed = record.try_claim(TaskStatus::kCancelled);
+      COHORT_ASSERT(claimed, "a task that waits has not begun");
+      settle_and_forget(record, job->why);
+      break;
+    }
+    default:
+      if (!record.asked_to_stop) ask_to_stop(record);
+  }
+}
+
+template <class Faults>
+void Scheduler<Faults>::end_job(EndJob& job) {
+  Group& group = *job.group;
+  EndJob** place = &group.jobs;
+  while (*place != &job) place = &(*place)->other;
+  *place = job.other;
+  job.group = nullptr;
   refresh(group);
+}
+
+template <class Faults>
+bool Scheduler<Faults>::is_meant_by_a_job(const TaskRecord& record) {
+  if (record.group == nullptr) return false;
+  const EndJob* job = record.group->jobs;
+  while (job != nullptr && !job->means(record)) job = job->other;
+  return job != nullptr;
 }
 
 // A sleep that it wants to be woken from is over.
 template <class Faults>
 void Scheduler<Faults>::ask_to_stop(TaskRecord& record) {
-  actions_.stop.emplace_back(record);
+  put_chore(*record.group, Chore::stop(record));
   record.asked_to_stop = true;
   if (record.phase != Phase::kSuspended) return;
   TaskExtras& extras = record.extras();
@@ -189,7 +262,7 @@ std::vector<TaskRef> Scheduler<Faults>::open_tasks(std::string_view key) const {
     for (TaskRecord* record = list.front(); record != nullptr; record = TaskList::next(*record)) add(*record);
   };
   for (const TaskList* list :
-       {&group->dependents, &group->door, &group->awaited, &group->aside, &group->continuing, &group->resumed}) {
+       {&group->dependents, &group->door, &group->callers, &group->awaited, &group->aside, &group->continuing, &group->resumed}) {
     add_list(*list);
   }
   for (const TaskList& queue : group->queues) add_list(queue);
@@ -204,12 +277,12 @@ std::vector<TaskRef> Scheduler<Faults>::open_tasks(std::string_view key) const {
 template <class Faults>
 bool Scheduler<Faults>::is_drained(std::string_view key) const {
   const Group* group = find(key);
-  return group == nullptr || group->present == group->overrunning;
+  return group == nullptr || (group->present == group->overrunning && group->chores_open == 0);
 }
 
 template <class Faults>
 bool Scheduler<Faults>::is_drained() const {
-  return present_ == overrunning_;
+  return present_ == overrunning_ && chores_open_ == 0;
 }
 
 template <class Faults>
@@ -219,11 +292,23 @@ void Scheduler<Faults>::close(Time now) {
 }
 
 template <class Faults>
-void Scheduler<Faults>::cancel_all(Time now) {
+bool Scheduler<Faults>::cancel_all(EndAll& all, Time now) {
   EventScope event(*this, now);
+  const OwnCall own(*this);
   closed_ = ended_ = true;
-  groups_.for_each(
-      [this](Group& group) { end_work(group, "the executor was shut down", [](const TaskRecord&) { return true; }); });
+  for (int left = kPortion; left > 0; --left) {
+    if (all.job.group != nullptr) {
+      if (end_portion(all.job, left)) return true;
+      continue;
+    }
+    Group* const group = groups_.next(all.next_place);
+    if (group == nullptr) return false;
+    all.next_place = group->place + std::size_t{1};
+    if (group->present == 0) continue;
+    all.job = {.group = group, .why = Why::kExecutorShutDown};
+    if (begin_job(all.job)) return true;
+  }
+  return true;
 }
 
 }  // namespace cohort::internal

@@ -4,6 +4,7 @@
 
 #include "cohort/task/executor.h"
 #include "group/scheduler_await.h"   // IWYU pragma: export
+#include "group/scheduler_chores.h"  // IWYU pragma: export
 #include "group/scheduler_ends.h"    // IWYU pragma: export
 #include "group/scheduler_run.h"     // IWYU pragma: export
 #include "group/scheduler_share.h"   // IWYU pragma: export

@@ -10,6 +10,7 @@ template <class Faults>
 void Scheduler<Faults>::give_back(Turn& turn, Time now) {
   EventScope event(*this, now);
   if (!turn.out) return;
+  if (turn.of_chores) return give_back_chores(turn);
   give_back_rest(turn);
   end_finished(turn);
 }
@@ -102,6 +103,7 @@ void Scheduler<Faults>::give_back_rest_of(const Group& group) {
 template <class Faults>
 void Scheduler<Faults>::finish(Turn& turn, Time now) {
   EventScope event(*this, now);
+  if (turn.of_chores) return finish_chores(turn);
   give_back_rest(turn);
   wind_up(turn, nullptr);
 }
@@ -111,6 +113,7 @@ void Scheduler<Faults>::finish(Turn& turn, Time now) {
 template <class Faults>
 void Scheduler<Faults>::wind_up(Turn& turn, TaskRecord* stays) {
   const double rate = turn_rate(turn);
+  ends_turn_ = true;
   if (std::exchange(turn.out, false)) turns_.erase(turn);  // First, so that nobody charges it any more.
   Used all;
   if (!turn.here) actions_.forgotten.reserve(actions_.forgotten.size() + turn.count);
@@ -122,6 +125,7 @@ void Scheduler<Faults>::wind_up(Turn& turn, TaskRecord* stays) {
   if (stays != nullptr) stays->holds_global = std::exchange(turn.global, false);
   release_global(turn.global);
   turn.reset();
+  ends_turn_ = false;
   level_is_fresh_ = false;
 }
 
@@ -189,7 +193,8 @@ inline void Scheduler<Faults>::end_plain_segment(Turn& turn, Turn::Segment& segm
   Group& group = *segment.group;
   count_plain(group, segment, rate, all);
   for (std::uint32_t i = 0; i < segment.count && !turn.here; ++i) {
-    actions_.forgotten.push_back(turn.tasks[segment.first + i]);
+    TaskRecord& record = *turn.tasks[segment.first + i];
+    in_tick_ ? put_chore(group, Chore::drop(record)) : actions_.forgotten.push_back(&record);
   }
   release_segment(segment);
   if (group.last_turn == &turn) group.last_turn = nullptr;

@@ -87,6 +87,7 @@ template <class Faults>
 void Scheduler<Faults>::accrue() {
   if (now_ - accrued_at_ < Turn::kLength) return;
   for (Turn* turn = turns_.front(); turn != nullptr; turn = IntrusiveList<Turn>::next(*turn)) accrue_turn(*turn);
+  for (Turn* turn = chore_turns_.front(); turn != nullptr; turn = IntrusiveList<Turn>::next(*turn)) accrue_turn(*turn);
   accrued_at_ = now_;
   level_is_fresh_ = false;
 }
@@ -174,9 +175,13 @@ double Scheduler<Faults>::level() {
     const Group& group = *turn->segments[turn->segment_count - 1].group;
     if (!group.is_ready()) in_service_.push_back(group.served);
   }
+  for (Turn* turn = chore_turns_.front(); turn != nullptr; turn = IntrusiveList<Turn>::next(*turn)) {
+    const Group& group = *turn->segments[0].group;
+    if (!group.is_ready()) in_service_.push_back(group.served);
+  }
   std::ranges::sort(in_service_);
   std::optional<double> lowest;
-  for (const ReadyKind kind : {kReadyUrgent, kReadyNormal}) {
+  for (const ReadyKind kind : {kReadyUrgent, kReadyNormal, kReadyForChores}) {
     if (!ready_[kind].empty()) lowest = std::min(level_of(&ready_[kind]), lowest.value_or(kNoLevel));
   }
   if (!lowest && !in_service_.empty()) lowest = level_of(nullptr);

@@ -43,6 +43,7 @@ class StormTask final : public TaskRecord {
   bool own = false;
   bool was_awaited = false;
   bool stop_asked = false;
+  bool run_by_caller = false;
   std::uint64_t order = 0;
   Ref<AwaitState> waits_for;
 };
@@ -118,7 +119,7 @@ class Storm {
       model.serial = model.concurrency == 1;
       if (random_.chance(0.4)) limits.max_in_flight = model.in_flight = some(4);
       if (random_.chance(0.3)) limits.max_waiting = some(6) - 1;
-      if (random_.chance(0.3)) limits.overflow = static_cast<OverflowPolicy>(random_.below(3));
+      if (random_.chance(0.3)) limits.overflow = static_cast<OverflowPolicy>(random_.below(4));
       if (random_.chance(0.3)) limits.weight = random_.unit() * 4 + 0.1;
       model.rated = !calm_ && !guests_come_ && random_.chance(0.2);
       if (model.rated) limits.rate = Rate{some(5), std::chrono::milliseconds(some(5)), some(4)};
@@ -151,7 +152,7 @@ class Storm {
       case 6: change_limits(); break;
       case 7: pause(some_group(), random_.chance(0.5)); break;
       case 8:
-        if (random_.chance(0.2)) scheduler_.shutdown_group(key(some_group()), now_);
+        if (random_.chance(0.2)) shut_down(some_group());
         break;
       case 9:
         if (random_.chance(0.2)) drain(some_group(), random_.chance(0.5));
@@ -166,7 +167,18 @@ class Storm {
       default: step_worker(workers_[random_.below(workers_.size())]); break;
     }
     if (random_.chance(0.3)) step_let_go();
+    if (random_.chance(0.3)) step_jobs();
     apply();
+  }
+
+  // In one step, or in several with other events in between.
+  void shut_down(int group) {
+    auto job = std::make_unique<EndJob>();
+    if (!scheduler_.shutdown_group(key(group), *job, now_)) return;
+    jobs_.push_back(std::move(job));
+  }
+  void step_jobs() {
+    std::erase_if(jobs_, [this](const auto& job) { return !scheduler_.end_some(*job, now_); });
   }
 
   int some_group() { return static_cast<int>(random_.below(kGroups)); }
@@ -177,6 +189,7 @@ class Storm {
     auto task = Ref<StormTask>::adopt(new StormTask(number, group));
     if (!random_.chance(plain_)) task->priority = static_cast<Priority>(random_.below(kPriorityCount));
     task->blocks = random_.chance(0.5);
+    task->drops_users_code = random_.chance(0.3);
     task->order = ++order_;
     if (random_.chance(plain_)) {
       if (random_.chance(0.3)) task->steps.push_back(Step::kSpend);
@@ -209,11 +222,14 @@ class Storm {
                                                        : Scheduler<Faults>::Origin::kOtherGroup;
     const std::uint64_t open = count([&](const StormTask& each) {
       const bool is_in = each.phase != Phase::kNew && each.phase != Phase::kAtDoor && each.phase != Phase::kParked;
-      return each.in_group == group && is_in && each.settled == 0;
+      return each.in_group == group && is_in && each.settled == 0 && !each.is_claimed();
     });
     const std::uint64_t at_door =
         count([&](const StormTask& each) { return each.in_group == group && each.phase == Phase::kAtDoor; });
-    scheduler_.submit(*task, origin, Scheduler<Faults>::FullQueue::kAsGroupSays, now_);
+    scheduler_.submit(*task, origin,
+                      random_.chance(0.5) ? Scheduler<Faults>::FullQueue::kAsGroupSays
+                                          : Scheduler<Faults>::FullQueue::kCallerWaits,
+                      now_);
     apply();
     if (at_door != 0) task->order = ++order_;  // They may have come in, before it.
     check_admission(*task, open, at_door);
@@ -223,7 +239,8 @@ class Storm {
   // So many tasks of its group were in without a result when it came, and so many waited to come in.
   void check_admission(const StormTask& task, std::uint64_t open, std::uint64_t at_door) {
     const Model& model = models_[static_cast<std::size_t>(task.in_group)];
-    if (model.rated) return;
+    const Group* const group = scheduler_.group_of(key(task.in_group));
+    if (model.rated || (group != nullptr && group->jobs != nullptr)) return;
     const ResolvedLimits limits = scheduler_.resolve(key(task.in_group));
     const std::uint64_t most =
         limits.max_waiting + (model.paused || model.stopped ? 0 : std::uint64_t{limits.max_concurrency});
@@ -355,6 +372,18 @@ class Storm {
       return;
     }
     if (worker.state != Worker::kInTurn || worker.busy_until > now_) return;
+    if (worker.turn.of_chores) {
+      if (const Chore* const chore = worker.turn.begin_chore(now_)) {
+        do_chore(*chore);
+        if (random_.chance(0.1)) worker.busy_until = now_ + std::chrono::microseconds(some(longest_us_));
+        if (random_.chance(0.1)) scheduler_.give_back(worker.turn, now_);
+        return;
+      }
+      worker.turn.left_body = now_;
+      scheduler_.finish(worker.turn, now_);
+      worker.state = Worker::kLooking;
+      return;
+    }
     if (worker.body == nullptr) {
       TaskRecord* record = worker.turn.begin(now_);
       if (record == nullptr) {
@@ -406,9 +435,12 @@ class Storm {
     const std::size_t need = step == Step::kAwaitAny ? 1 : targets.size();
     auto state = AwaitState::make(targets, need);
     if (state->satisfied()) return;
-    const auto error = scheduler_.check_await(task, *state, step == Step::kAwaitFor, now_);
-    if (error != nullptr) {
-      if (error->code == ErrorCode::kTimedOut && !task.overrunning) fail(task, "an await failed without a time-out");
+    Awaiting awaiting(*state, step == Step::kAwaitFor);
+    const auto verdict = scheduler_.check_await(task, awaiting, now_);
+    if (verdict != Awaiting::Verdict::kMay) {
+      if (verdict == Awaiting::Verdict::kOutOfTime && !task.overrunning) {
+        fail(task, "an await failed without a time-out");
+      }
       return;
     }
     std::optional<Time> until;
@@ -417,7 +449,9 @@ class Storm {
     task.where = Where::kParked;
     task.waits_for = state;
     leave(worker);
-    scheduler_.park(worker.turn, *state, until, now_);
+    scheduler_.park(worker.turn, awaiting, until, now_);
+    while (!awaiting.is_through() && scheduler_.check_more(task, awaiting, now_)) {
+    }
     for (const TaskRef& target : targets) mark_awaited(static_cast<StormTask&>(*target));
     apply();
     state->arm([this, held = TaskRef(task), waited = state.get()] { scheduler_.resume(*held, *waited, now_); });
@@ -443,6 +477,7 @@ class Storm {
     const bool first = !task.started;
     const bool had_permits = task.where == Where::kAsleep || task.overrunning;
     task.where = Where::kOnWorker;
+    task.run_by_caller = first && task.blocks_thread;
     task.blocks_thread = false;
     if (task.waits_for) {
       task.waits_for->disarm();
@@ -453,7 +488,7 @@ class Storm {
       task.own = !task.was_awaited;
       if (task.settled != 0) fail(task, "began after it was settled");
       if (model.paused || model.stopped) fail(task, "began while its group was paused");
-      if (task.own) {
+      if (task.own && !task.run_by_caller) {
         std::uint64_t& last = model.last_started[static_cast<std::size_t>(task.priority)];
         if (model.serial && task.order < last) fail(task, "began before an older task of its group and priority");
         last = task.order;
@@ -494,17 +529,9 @@ class Storm {
     while (scheduler_.has_actions()) {
       Actions actions = scheduler_.take_actions();
       // They came in before anything that follows from an end.
-      for (const TaskRef& each : actions.admit) static_cast<StormTask&>(*each).order = ++order_;
-      for (Actions::Settlement& each : actions.settle) {
-        auto& task = static_cast<StormTask&>(*each.record);
-        settled(task);
-        if (task.is_done()) continue;  // Settled twice: the model has noticed.
-        if (!task.started) task.where = Where::kGone;
-        task.set_error(std::move(each.error));
-        task.publish(now_);
-      }
-      for (const TaskRef& each : actions.stop) static_cast<StormTask&>(*each).stop_asked = true;
-      for (const TaskRef& each : actions.let_go) {
+      for (TaskRecord* each : actions.admit) static_cast<StormTask&>(*each).order = ++order_;
+      for (const Chore& each : actions.own) do_chore(each);
+      for (TaskRecord* each : actions.let_go) {
         auto& task = static_cast<StormTask&>(*each);
         if (task.waits_for) task.waits_for->disarm();
         task.waits_for.reset();
@@ -519,6 +546,28 @@ class Storm {
         }
         idle->state = Worker::kLooking;
       }
+    }
+  }
+
+  void do_chore(const Chore& chore) {
+    auto& task = static_cast<StormTask&>(*chore.record);
+    const TaskRef alive(task);
+    switch (chore.kind) {
+      case Chore::Kind::kSettle:
+        settled(task);
+        if (!task.is_done()) {  // Else it is settled twice, and the model has noticed.
+          if (!task.started) task.where = Where::kGone;
+          task.set_error(error_of(task, chore.reason));
+          task.publish(now_);
+        }
+        chore.forgets ? task.drop_executors_reference(now_) : task.unref();
+        break;
+      case Chore::Kind::kStop:
+        task.stop_asked = true;
+        task.unref();
+        break;
+      case Chore::Kind::kDrop: task.drop_executors_reference(now_); break;
+      default: task.unref();
     }
   }
 
@@ -557,7 +606,7 @@ class Storm {
   void check() {
     const ExecutorStats stats = scheduler_.stats();
     if (stats.counters.submitted + taken_back() != tasks_.size()) broken_ = "a submitted task was not counted";
-    if (stats.counters.settled_total() > count([](const StormTask& task) { return task.settled != 0; })) {
+    if (stats.counters.settled_total() > count([](const StormTask& task) { return task.settled != 0 || task.is_claimed(); })) {
       broken_ = "more settled by the counters than were";
     }
     for (int g = 0; g < kGroups; ++g) {
@@ -579,6 +628,7 @@ class Storm {
       idle = idle || worker.state == Worker::kIdle;
     }
     if (!idle) return;
+    if (scheduler_.chores_wait_since() != Time::max()) broken_ = "chores wait, a worker is idle, and nobody is woken";
     for (const auto& task : tasks_) {
       if (could_run(*task)) return fail(*task, "could run, a worker is idle, and nobody is woken");
     }
@@ -592,6 +642,7 @@ class Storm {
       return false;
     if (scheduler_.global_running() != permits_out() || group->running != permits_out(task.in_group)) return true;
     if (task.phase == Phase::kResuming) return true;
+    if (group->jobs != nullptr) return false;
     if (task.phase != Phase::kWaiting || model.paused || model.stopped || model.rated) return false;
     if (group->overrunning >= group->limits->max_overrunning) return false;
     return task.was_awaited ||
@@ -627,7 +678,11 @@ class Storm {
       pause(g, false);
       while (drains_[static_cast<std::size_t>(g)] > 0) drain(g, false);
     }
-    for (int i = 0; i < 100'000 && broken_.empty() && (scheduler_.present() != 0 || taken_back() != 0); ++i) {
+    const auto is_open = [this] {
+      return scheduler_.present() != 0 || scheduler_.chores_open() != 0 || taken_back() != 0;
+    };
+    for (int i = 0; i < 100'000 && broken_.empty() && is_open(); ++i) {
+      step_jobs();
       for (Worker& worker : workers_) step_worker(worker);
       step_let_go();
       pass_time(std::chrono::microseconds(500));
@@ -676,6 +731,7 @@ class Storm {
   std::vector<Worker> workers_;
   std::vector<Ref<StormTask>> tasks_;
   std::vector<Ref<StormTask>> let_go_;
+  std::vector<std::unique_ptr<EndJob>> jobs_;  ///< Under way.
   std::uint64_t order_ = 0;
   bool finishing_ = false;
   std::string broken_;

@@ -90,8 +90,12 @@ int starts_before_busy_is_next() {
   for (int i = 0; i < 100; ++i) submit(1);
   int before = 0;
   while (run_next() == 1) ++before;
-  scheduler.cancel_all(now);
-  for (const Actions::Settlement& each : scheduler.take_actions().settle) each.record->publish(now);
+  for (EndAll all; scheduler.cancel_all(all, now);) {
+  }
+  for (const Chore& each : scheduler.take_actions().own) {
+    each.record->publish(now);
+    each.record->drop_executors_reference(now);
+  }
   return before;
 }
 

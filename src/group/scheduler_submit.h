@@ -12,26 +12,54 @@ Group* Scheduler<Faults>::find(std::string_view key) const {
 }
 
 template <class Faults>
-Group& Scheduler<Faults>::find_or_create(std::string_view key, std::uint32_t hash) {
+Group& Scheduler<Faults>::find_or_create(std::string_view key, std::uint32_t hash, const GroupLimits* answer) {
   if (Group* group = groups_.find(key, hash)) return *group;
   Group& group = groups_.insert(key, hash);
-  const auto resolved = policy_.resolve(key);
+  const auto resolved = policy_.resolve(key, answer != nullptr ? *answer : GroupLimits());
+  group.unresolved = policy_.has_resolver() && answer == nullptr;
   if (!last_limits_ || resolved.limits != *last_limits_) {
     last_limits_ = Ref<SharedLimits>::adopt(new SharedLimits(resolved.limits));
   }
   group.limits = last_limits_;
-  may_block_submitters_ = may_block_submitters_ || group.limits->overflow == OverflowPolicy::kBlock;
+  note_policy(group);
   group.paused = resolved.paused;
   if (group.limits->rate) group.pace = std::make_unique<Group::Pace>(group, *group.limits->rate, now_);
   // A new group has no old debt and no old credit.
   group.served = level();
   group.inactive_since = now_;
+  if (group.unresolved) leave_to_workers(group, Chore::resolve(group));
   return group;
+}
+
+// What has come meanwhile is looked at as if it came now.
+template <class Faults>
+void Scheduler<Faults>::resolved(std::string_view key, const GroupLimits& answer, Time now) {
+  EventScope event(*this, now);
+  const std::uint32_t hash = TaskLabel::hash(key);
+  Group& group = find_or_create(key, hash, &answer);
+  if (!std::exchange(group.unresolved, false)) return refresh(group);
+  TaskList came = std::exchange(group.door, TaskList());
+  group.at_door = 0;
+  set_resolved(group, policy_.resolve(key, answer).limits);
+  while (TaskRecord* const record = came.pop_front()) {
+    disarm(*record);
+    record->group = nullptr;
+    record->phase = Phase::kNew;
+    --group.present;
+    --present_;
+    if (make_room(group, *record, origin_of(record->note), full_of(record->note))) {
+      adopt(group, *record);
+      enqueue(group, *record);
+    }
+    if (record->phase != Phase::kAtDoor) actions_.admit.push_back(record);
+  }
+  refresh(group);
 }
 
 template <class Faults>
 void Scheduler<Faults>::submit(TaskRecord& record, Origin origin, FullQueue full, Time now) {
   EventScope event(*this, now);
+  const OwnCall own(*this);
   record.submitted_at = now;
   take_in(record, origin, full);
 }
@@ -68,10 +96,11 @@ void Scheduler<Faults>::take_in(TaskRecord& record, Origin origin, FullQueue ful
   Group& group = known != nullptr ? *known : find_or_create(label.key(), label.key_hash());
   ++group.counters.submitted;
   if (has_run_out(record)) {
-    reject(record, &group, TaskStatus::kTimedOutQueued,
-           {ErrorCode::kTimedOut, "the time of task '" + record.task_id() + "' had run out when it was submitted", {}});
+    reject(record, &group, TaskStatus::kTimedOutQueued, Why::kTimedOutBefore);
   } else if (refuse_while_draining(group, record, origin)) {
     // It has been settled.
+  } else if (const auto hopeless = is_hopeless(group, record)) {
+    reject(record, &group, TaskStatus::kRejected, *hopeless);
   } else if (make_room(group, record, origin, full)) {
     adopt(group, record);
     enqueue(group, record);
@@ -90,6 +119,7 @@ template <class Faults>
 template <class Faults>
 void Scheduler<Faults>::adopt(Group& group, TaskRecord& record) {
   record.group = &group;
+  record.sequence = ++group.last_sequence;
   ++present_;
   ++group.present;
 }
@@ -97,8 +127,7 @@ void Scheduler<Faults>::adopt(Group& group, TaskRecord& record) {
 template <class Faults>
 bool Scheduler<Faults>::refuse_while_draining(Group& group, TaskRecord& record, Origin origin) {
   if (group.drains == 0 || origin == Origin::kSameGroup) return false;
-  reject(record, &group, TaskStatus::kRejected,
-         {ErrorCode::kEnded, "group '" + group.key + "' is draining and takes no new work from outside", {}});
+  reject(record, &group, TaskStatus::kRejected, Why::kDraining);
   return true;
 }
 
@@ -116,33 +145,32 @@ bool Scheduler<Faults>::has_run_out(const TaskRecord& record) const {
 template <class Faults>
 bool Scheduler<Faults>::refuse(TaskRecord& record, Origin origin) {
   const TaskLabel& label = record.label();
-  Error error{ErrorCode::kInvalid, {}, {}};
+  Why why = Why::kKeyEmpty;
   if (label.key().empty()) {
-    error.message = "the group key is empty";
+    why = Why::kKeyEmpty;
   } else if (label.key().size() > TaskLabel::kMaxKeyBytes) {
-    error.message = "the group key is longer than " + std::to_string(TaskLabel::kMaxKeyBytes) + " bytes";
+    why = Why::kKeyTooLong;
   } else if (label.id().size() > TaskLabel::kMaxIdLength) {
-    error.message = "the task id is longer than " + std::to_string(TaskLabel::kMaxIdLength) + " bytes";
+    why = Why::kIdTooLong;
   } else if (record.leased && label.own_lease().is_closed()) {
-    error = {ErrorCode::kEnded, "the token for group '" + std::string(label.key()) + "' has been closed", {}};
+    why = Why::kTokenWasClosed;
   } else if (ended_ || (closed_ && (origin == Origin::kOutside || present_ == 0))) {  // Nobody is left inside.
-    error = {ErrorCode::kEnded, "the executor has been shut down and takes no new work", {}};
+    why = Why::kExecutorWasShutDown;
   } else {
     return false;
   }
   ++evicted_.submitted;
-  reject(record, nullptr, TaskStatus::kRejected, std::move(error));
+  reject(record, nullptr, TaskStatus::kRejected, why);
   return true;
 }
 
 // For a record that has not been adopted.
 template <class Faults>
-void Scheduler<Faults>::reject(TaskRecord& record, Group* group, TaskStatus status, Error error) {
-  actions_.forgotten.push_back(&record);
-  if (!record.try_claim(status)) return;
-  TaskCounters& counters = group != nullptr ? group->counters : evicted_;
-  ++counters.settled[static_cast<std::size_t>(status)];
-  actions_.settle.push_back({TaskRef(record), std::move(error)});
+void Scheduler<Faults>::reject(TaskRecord& record, Group* group, TaskStatus status, const Reason& reason) {
+  const bool claimed = record.try_claim(status);
+  if (claimed) ++(group != nullptr ? group->counters : evicted_).settled[static_cast<std::size_t>(status)];
+  put_chore(group != nullptr ? *group : house_,
+            claimed ? Chore::settle(record, reason, false, true) : Chore::drop(record));
 }
 
 // Whether fewer of its tasks are without a result than may be. Those that stand at the door are not in yet, parked ones
@@ -157,30 +185,58 @@ bool Scheduler<Faults>::has_room(const Group& group) const {
 }
 
 template <class Faults>
-std::string Scheduler<Faults>::how_full(const Group& group) const {
-  return "group '" + group.key + "' has " + std::to_string(group.waiting + group.following) + " tasks waiting and " +
-         std::to_string(group.running) + " running (max_waiting " + std::to_string(group.limits->max_waiting) +
-         ", max_concurrency " + std::to_string(group.limits->max_concurrency) + ")";
+Reason Scheduler<Faults>::how_full(const Group& group, Why why) {
+  return {why,
+          {group.waiting + group.following, group.running, group.limits->max_waiting, group.limits->max_concurrency}};
+}
+
+// Where the executor has been told to look: whether it would wait for longer than its time allows.
+template <class Faults>
+std::optional<Reason> Scheduler<Faults>::is_hopeless(const Group& group, const TaskRecord& record) const {
+  if (!rejects_hopeless_ || !record.special) return std::nullopt;
+  const SubmitOptions& options = record.extras_if_any()->options;
+  Duration left = options.queue_timeout.value_or(Duration::max());
+  if (options.deadline) left = std::min(left, *options.deadline - now_);
+  const Duration wait = expected_wait(group);
+  if (wait <= left) return std::nullopt;
+  const auto ms = [](Duration duration) {
+    return static_cast<std::uint32_t>(std::min<std::int64_t>(duration.count() / 1'000'000, kUnlimited));
+  };
+  return Reason(Why::kHopeless, {ms(wait), ms(left), 0, 0});
 }
 
 // True when the record may be queued. Otherwise it has been settled, or stands at the door.
 template <class Faults>
 bool Scheduler<Faults>::make_room(Group& group, TaskRecord& record, Origin origin, FullQueue full) {
+  if (group.unresolved) {
+    if (group.at_door < group.limits->most_open) {
+      record.note = note_of(origin, full);
+      stand_at_door(group, record, false);
+    } else {
+      reject(record, &group, TaskStatus::kRejected, how_full(group, Why::kFull));
+    }
+    return false;
+  }
   if (!group.door.empty()) admit_from_door(group);  // They come first.
   if (group.door.empty() && has_room(group)) return true;
   const OverflowPolicy policy = group.limits->overflow;
-  if (origin == Origin::kOutside && (policy == OverflowPolicy::kBlock || full == FullQueue::kBlock)) {
-    adopt(group, record);
-    record.phase = Phase::kAtDoor;
-    group.door.push_back(record);
-    ++group.at_door;
-    arm_queue_limit(record);
+  if (origin == Origin::kOutside && (lets_submitters_wait(policy) || full == FullQueue::kBlock)) {
+    stand_at_door(group, record, policy == OverflowPolicy::kCallerRuns && full == FullQueue::kCallerWaits);
     return false;
   }
   if (policy == OverflowPolicy::kDiscardOldest && discard_for(group, record)) return true;
-  reject(record, &group, TaskStatus::kRejected,
-         {ErrorCode::kRejected, how_full(group) + "; raise max_waiting or slow the producer", {}});
+  reject(record, &group, TaskStatus::kRejected, how_full(group, Why::kFull));
   return false;
+}
+
+template <class Faults>
+void Scheduler<Faults>::stand_at_door(Group& group, TaskRecord& record, bool runs_on_caller) {
+  adopt(group, record);
+  record.blocks_thread = runs_on_caller;
+  record.phase = Phase::kAtDoor;
+  (runs_on_caller ? group.callers : group.door).push_back(record);
+  ++group.at_door;
+  arm_queue_limit(record);
 }
 
 // Gives up the oldest task of the lowest priority, unless the new one is lower still. Awaited tasks are kept: somebody
@@ -191,16 +247,9 @@ bool Scheduler<Faults>::discard_for(Group& group, TaskRecord& record) {
     TaskRecord* oldest = group.queues[static_cast<std::size_t>(priority)].front();
     if (oldest == nullptr) continue;
     if (static_cast<int>(record.priority) > priority) return false;
-    remove_waiting(*oldest);
-    if (oldest->try_claim(TaskStatus::kRejected)) {
-      settle(*oldest,
-             {ErrorCode::kRejected,
-              "discarded for a newer task: group '" + group.key + "' has max_waiting " +
-                  std::to_string(group.limits->max_waiting) + " and keeps the newest",
-              {}},
-             false);
-    }
-    forget(*oldest);
+    const bool claimed = oldest->try_claim(TaskStatus::kRejected);
+    COHORT_ASSERT(claimed, "a task that waits has not begun");
+    settle_and_forget(*oldest, {Why::kDiscarded, {group.limits->max_waiting, 0, 0, 0}});
     return true;
   }
   return false;
@@ -225,6 +274,7 @@ template <class Faults>
 template <class Faults>
 void Scheduler<Faults>::enqueue_again(Group& group, TaskRecord& record) {
   record.phase = Phase::kWaiting;
+  record.blocks_thread = false;  // A caller who was to run it does not any more.
   ++group.waiting;
   ++waiting_;
   TaskList& queue = queue_of(group, record);
@@ -244,24 +294,33 @@ void Scheduler<Faults>::enqueue_again(Group& group, TaskRecord& record) {
 template <class Faults>
 void Scheduler<Faults>::remove_waiting(TaskRecord& record) {
   Group& group = *record.group;
-  queue_of(group, record).erase(record);
+  if (record.phase == Phase::kAtDoor) return leave_door(record);
+  unlist(group, queue_of(group, record), record);
   --group.waiting;
   --waiting_;
 }
 
 template <class Faults>
+void Scheduler<Faults>::leave_door(TaskRecord& record) {
+  Group& group = *record.group;
+  unlist(group, record.blocks_thread ? group.callers : group.door, record);
+  --group.at_door;
+}
+
+template <class Faults>
 void Scheduler<Faults>::admit_from_door(Group& group) {
-  while (!group.door.empty() && has_room(group)) {
-    TaskRecord& record = *group.door.pop_front();
-    --group.at_door;
+  while (!group.door.empty() && group.jobs == nullptr && !group.unresolved && has_room(group)) {
+    TaskRecord& record = *group.door.front();
+    leave_door(record);
     enqueue(group, record);
-    actions_.admit.emplace_back(record);
+    actions_.admit.push_back(&record);
   }
 }
 
 template <class Faults>
 void Scheduler<Faults>::follow(TaskRecord& record, TaskRecord& predecessor, Origin origin, Time now) {
   EventScope event(*this, now);
+  const OwnCall own(*this);
   record.submitted_at = now;
   if (refuse(record, origin)) return;
   Group& group = find_or_create(record.label().key(), record.label().key_hash());
@@ -272,8 +331,7 @@ void Scheduler<Faults>::follow(TaskRecord& record, TaskRecord& predecessor, Orig
   if (refuse_while_draining(group, record, origin)) {
     // It has been settled.
   } else if (full && !(group.limits->overflow == OverflowPolicy::kDiscardOldest && discard_for(group, record))) {
-    reject(record, &group, TaskStatus::kRejected,
-           {ErrorCode::kRejected, how_full(group) + " and no place for a following task", {}});
+    reject(record, &group, TaskStatus::kRejected, how_full(group, Why::kNoRoomToFollow));
   } else {
     adopt(group, record);
     record.phase = Phase::kDependent;
@@ -288,10 +346,11 @@ template <class Faults>
 void Scheduler<Faults>::release(TaskRecord& record, Time now) {
   EventScope event(*this, now);
   if (record.phase != Phase::kDependent) return;  // Cancelled meanwhile.
+  if (is_meant_by_a_job(record)) return;           // It is about to be.
   Group& group = *record.group;
-  group.dependents.erase(record);
+  unlist(group, group.dependents, record);
   --group.following;
-  actions_.released.push_back(std::exchange(record.extras().predecessor, TaskRef()));
+  put_chore(group, Chore::release(std::exchange(record.extras().predecessor, TaskRef())));
   enqueue(group, record);
   refresh(group);
 }
@@ -299,6 +358,7 @@ void Scheduler<Faults>::release(TaskRecord& record, Time now) {
 template <class Faults>
 void Scheduler<Faults>::cancel(TaskRecord& record, Time now) {
   EventScope event(*this, now);
+  const OwnCall own(*this);
   switch (record.phase) {
     case Phase::kNew:
     case Phase::kForgotten: return;
@@ -312,47 +372,62 @@ void Scheduler<Faults>::cancel(TaskRecord& record, Time now) {
   }
   if (!record.try_claim(TaskStatus::kCancelled)) return;
   Group& group = *record.group;
-  settle_and_forget(record, {ErrorCode::kCancelled, "cancelled while it waited", {}});
+  settle_and_forget(record, Why::kCancelled);
   refresh(group);
-}
-
-template <class Faults>
-void Scheduler<Faults>::settle(TaskRecord& record, Error error, bool ran) {
-  ++record.group->counters.settled[static_cast<std::size_t>(record.status())];
-  actions_.settle.push_back({TaskRef(record), std::move(error), ran});
 }
 
 // For a claimed record that has not been taken: leaves its list too.
 template <class Faults>
-void Scheduler<Faults>::settle_and_forget(TaskRecord& record, Error error) {
+void Scheduler<Faults>::settle_and_forget(TaskRecord& record, const Reason& reason) {
   Group& group = *record.group;
   switch (record.phase) {
     case Phase::kDependent:
-      group.dependents.erase(record);
+      unlist(group, group.dependents, record);
       --group.following;
       break;
     case Phase::kAtDoor:
-      group.door.erase(record);
-      --group.at_door;
+      leave_door(record);
+      actions_.admit.push_back(&record);
       break;
     case Phase::kWaiting: remove_waiting(record); break;
     default: COHORT_ASSERT(false, "only a task that waits can end without having been taken");
   }
-  settle(record, std::move(error), false);
-  forget(record);
+  ++group.counters.settled[static_cast<std::size_t>(record.status())];
+  part_with(record);
+  put_chore(group, Chore::settle(record, reason, false, true));
+}
+
+// Nothing is dropped on the thread that fires timers. A caller drops what his own call has left behind; and a worker what
+// its turn has, unless that may take a user's time, which would be charged to nobody.
+template <class Faults>
+void Scheduler<Faults>::forget(TaskRecord& record) {
+  Group& group = *record.group;
+  part_with(record);
+  if (record.kept) return;
+  const bool is_quick = !record.drops_users_code || (ends_turn_ && !record.has_one_reference());
+  const bool at_once = own_call_ || (is_quick && !in_tick_);
+  at_once ? actions_.forgotten.push_back(&record) : put_chore(group, Chore::drop(record));
 }
 
 template <class Faults>
-void Scheduler<Faults>::forget(TaskRecord& record) {
+void Scheduler<Faults>::part_with(TaskRecord& record) {
   disarm(record);
   if (TaskExtras* extras = record.extras_if_any(); extras != nullptr && extras->predecessor) {
-    actions_.released.push_back(std::exchange(extras->predecessor, TaskRef()));
+    put_chore(*record.group, Chore::release(std::exchange(extras->predecessor, TaskRef())));
   }
   record.phase = Phase::kForgotten;
   --record.group->present;
   --present_;
   record.group = nullptr;
-  if (!record.kept) actions_.forgotten.push_back(&record);
+}
+
+// Takes it out of a list of its group. Jobs that are on their way through that list step over it.
+template <class Faults>
+[[gnu::always_inline]] inline void Scheduler<Faults>::unlist(Group& group, TaskList& list, TaskRecord& record) {
+  for (EndJob* job = group.jobs; job != nullptr; job = job->other) {
+    if (job->next == &record) job->next = TaskList::next(record);
+  }
+  list.erase(record);
 }
 
 }  // namespace cohort::internal

@@ -8,7 +8,7 @@ namespace cohort::internal {
 
 template <class Faults>
 bool Scheduler<Faults>::may_start(const Group& group) const {
-  return !group.paused && group.overrunning < group.limits->max_overrunning &&
+  return !group.paused && !ended_ && group.jobs == nullptr && !group.unresolved && group.overrunning < group.limits->max_overrunning &&
          group.running - group.suspended + group.overrunning < threads_for_one_group_ &&
          (!group.pace || group.pace->bucket.available(now_) > 0);
 }
@@ -24,16 +24,17 @@ template <class Faults>
 void Scheduler<Faults>::refresh(Group& group) {
   if (!group.door.empty()) admit_from_door(group);
   const bool permit = group.running < group.limits->max_concurrency;
-  const bool has_unawaited = group.has_unawaited();
-  const bool start = permit && group.waiting != 0 && may_start(group);
+  const bool has_unawaited = group.has_unawaited() || !group.callers.empty();
+  const bool start = permit && (group.waiting != 0 || has_unawaited) && may_start(group);
   const std::array<bool, kReadyKinds> wanted = {
       !group.continuing.empty(),
       (permit && !group.resumed.empty()) || (start && !group.awaited.empty()),
       start && has_unawaited && may_start_unawaited(group, false),
+      !group.chores.empty(),
   };
   if (group.waiting == 0) group.keeps_place = false;
   const bool was_ready = group.is_ready();
-  const bool will_be_ready = wanted[0] || wanted[1] || wanted[2];
+  const bool will_be_ready = wanted[0] || wanted[1] || wanted[2] || wanted[3];
   if (was_ready || will_be_ready) {
     if (!was_ready) on_ready(group);
     for (std::size_t kind = 0; kind < kReadyKinds; ++kind) {
@@ -46,7 +47,7 @@ void Scheduler<Faults>::refresh(Group& group) {
     }
     if (!will_be_ready) on_unready(group);
   }
-  const bool has_some = group.waiting != 0 || !group.door.empty();
+  const bool has_some = group.waiting != 0 || group.at_door != 0;
   if (group.pace && permit && !group.paused && has_some && group.pace->bucket.available(now_) == 0) {
     rate_timers_.arm(group.pace->timer, group.pace->bucket.next_at(now_));
   }
@@ -62,7 +63,8 @@ template <class Faults>
 void Scheduler<Faults>::note_plain(Group& group) {
   group.plain = !group.paused && !group.pace && group.drains == 0 && group.following == 0 && group.parked == 0 &&
                 group.suspended == 0 && group.overrunning == 0 && group.own == group.running && group.awaited.empty() &&
-                group.resumed.empty() && group.continuing.empty() && group.door.empty();
+                group.resumed.empty() && group.continuing.empty() && group.door.empty() && group.callers.empty() && group.chores.empty() &&
+                group.jobs == nullptr && !group.unresolved && !ended_;
   group.width = std::min({group.limits->max_concurrency, group.limits->max_in_flight, threads_for_one_group_});
 }
 
@@ -88,7 +90,7 @@ template <class Faults>
 
 template <class Faults>
 bool Scheduler<Faults>::has_work() const {
-  return !ready_[kReadyToContinue].empty() ||
+  return !ready_[kReadyToContinue].empty() || !ready_[kReadyForChores].empty() ||
          (layer1_free() && (!ready_[kReadyUrgent].empty() || (parked_room() && !ready_[kReadyNormal].empty())));
 }
 
@@ -112,8 +114,8 @@ template <class Faults>
 Group* Scheduler<Faults>::pick(bool has_global, ReadyKind& kind) {
   const std::uint32_t seen = Faults::kStaleGlobalCheck ? global_seen_ : global_running_;
   const bool layer1 = has_global || seen < global_limit_;
-  const std::array<bool, kReadyKinds> allowed = {true, layer1, layer1 && parked_room()};
-  if (ready_[kReadyToContinue].empty() && ready_[kReadyUrgent].empty()) {
+  const std::array<bool, kReadyKinds> allowed = {true, layer1, layer1 && parked_room(), true};
+  if (ready_[kReadyToContinue].empty() && ready_[kReadyUrgent].empty() && ready_[kReadyForChores].empty()) {
     Group* group = allowed[kReadyNormal] ? ready_[kReadyNormal].min() : nullptr;
     if (group == nullptr || group->suspended == 0) {
       kind = kReadyNormal;
@@ -135,7 +137,10 @@ Group* Scheduler<Faults>::pick(bool has_global, ReadyKind& kind) {
     best = group;
     kind = static_cast<ReadyKind>(each);
   }
-  if (best != nullptr && kind == kReadyToContinue) kind = instead_of_continuing(*best, allowed);
+  if (best == nullptr) return nullptr;
+  // Its chores and its tasks in turn: neither may keep the other waiting.
+  if (!best->did_chores && ready_[kReadyForChores].contains(*best)) kind = kReadyForChores;
+  if (kind == kReadyToContinue) kind = instead_of_continuing(*best, allowed);
   return best;
 }
 
@@ -152,7 +157,8 @@ ReadyKind Scheduler<Faults>::instead_of_continuing(const Group& group, const std
 template <class Faults>
 bool Scheduler<Faults>::take(Turn& turn, std::span<const Submitted> arrivals, Time now) {
   EventScope event(*this, now);
-  if (next_timer().value_or(Time::max()) <= now_) tick(now_);
+  constexpr int kFewTimers = 16;  // The driver sees to the rest.
+  if (next_timer().value_or(Time::max()) <= now_) tick_some(kFewTimers);
   if (!Faults::kForgetWake) wake_pending_ = false;
   ++takes_;
   [[maybe_unused]] const std::uint32_t before = global_running_;
@@ -168,6 +174,10 @@ bool Scheduler<Faults>::take(Turn& turn, std::span<const Submitted> arrivals, Ti
     if (turn.count == Turn::kMaxTasks || budget_ns <= 0) break;
     Group* group = pick(turn.global, kind);
     if (group == nullptr) break;
+    if (kind == kReadyForChores) {
+      if (turn.empty()) take_chores_of(*group, turn);
+      break;
+    }
     if (kind == kReadyToContinue) {
       if (turn.empty()) go_on(*group->continuing.front(), turn);
       break;
@@ -180,6 +190,7 @@ bool Scheduler<Faults>::take(Turn& turn, std::span<const Submitted> arrivals, Ti
     return false;
   }
   wake_pending_ = false;
+  if (turn.of_chores) return true;
   turn.expected = Turn::kLength - Duration(static_cast<std::int64_t>(budget_ns));
   hand_out(turn);
   return true;
@@ -205,22 +216,38 @@ TaskRecord* Scheduler<Faults>::choose(Group& group, bool has_permit, bool has_pl
   if (!has_permit && group.running >= group.limits->max_concurrency) return nullptr;
   const bool start = may_start(group);
   TaskRecord* unawaited = nullptr;
+  TaskRecord* caller = nullptr;
   if (start && parked_room() && may_start_unawaited(group, has_place)) {
     for (const TaskList& queue : group.queues) {
       if (unawaited == nullptr) unawaited = queue.front();
     }
+    caller = group.callers.front();
   }
   if (unawaited != nullptr && group.urgent_in_a_row >= kMostInARow) return unawaited;
   if (!group.resumed.empty()) return group.resumed.front();
   if (start && !group.awaited.empty()) return group.awaited.front();
-  return unawaited;
+  return caller != nullptr ? caller : unawaited;
+}
+
+// The same, but passes over those whose time is over, a few at a time: no task starts after that, whether its timer has
+// been seen or not.
+template <class Faults>
+TaskRecord* Scheduler<Faults>::choose_in_time(Group& group, bool has_permit, bool has_place) {
+  constexpr int kMostPassedOver = 16;
+  for (int i = 0; i < kMostPassedOver; ++i) {
+    TaskRecord* const record = choose(group, has_permit, has_place);
+    if (record == nullptr || !is_out_of_time(*record)) return record;
+    end_out_of_time(*record);
+  }
+  return nullptr;
 }
 
 namespace {
 
 // A task with a limit on its run time has a turn of its own, so that its time begins when the turn does. (A deadline is
-// the same whenever it begins.)
+// the same whenever it begins.) So does one that a caller runs.
 inline bool wants_own_turn(const TaskRecord& record) {
+  if (record.phase == Phase::kAtDoor) return true;
   const TaskExtras* extras = record.extras_if_any();
   return extras != nullptr && extras->options.run_timeout;
 }
@@ -236,8 +263,12 @@ bool Scheduler<Faults>::take_from(Group& group, Turn& turn, std::uint32_t share,
   if (group.last_take == takes_ && segment != nullptr && segment->group != &group) return false;
   if (segment != nullptr && segment->group != &group) segment = nullptr;
 
-  TaskRecord* record = choose(group, segment != nullptr, segment != nullptr && segment->in_flight);
-  COHORT_ASSERT(record != nullptr, "a group in a ready set has a task that may run");
+  const auto next = [&] { return choose_in_time(group, segment != nullptr, segment != nullptr && segment->in_flight); };
+  TaskRecord* record = next();
+  if (record == nullptr) {  // Those that were next are out of time, or all is being ended.
+    refresh(group);
+    return !group.is_ready() || turn.empty();
+  }
   const bool alone = record->phase == Phase::kResuming || wants_own_turn(*record) || is_long(group);
   if (alone && !turn.empty()) return false;
   if (record->phase == Phase::kResuming) {
@@ -251,7 +282,7 @@ bool Scheduler<Faults>::take_from(Group& group, Turn& turn, std::uint32_t share,
     start(*record, *segment, turn);
     budget_ns -= each_ns;
     if (alone || segment->count - before == share || turn.count == Turn::kMaxTasks || budget_ns <= 0) break;
-    record = choose(group, true, segment->in_flight);
+    record = next();
   } while (record != nullptr && record->phase == Phase::kWaiting && !wants_own_turn(*record));
   segment->each_ns = each_ns * charge_rate();
   segment->charged_ns += segment->each_ns * (segment->count - before);
@@ -271,7 +302,10 @@ bool Scheduler<Faults>::take_from(Group& group, Turn& turn, std::uint32_t share,
 // happen then, so this is all of the above in a few steps; it is where most tasks go through.
 template <class Faults>
 void Scheduler<Faults>::take_plain(Turn& turn, std::uint32_t share, double& budget_ns) {
-  if (!ready_[kReadyToContinue].empty() || !ready_[kReadyUrgent].empty() || !parked_room()) return;
+  if (!ready_[kReadyToContinue].empty() || !ready_[kReadyUrgent].empty() || !ready_[kReadyForChores].empty() ||
+      !parked_room() || ended_) {
+    return;
+  }
   const std::uint32_t seen = Faults::kStaleGlobalCheck ? global_seen_ : global_running_;
   if (!turn.global && seen >= global_limit_) return;
   ReadySet& set = ready_[kReadyNormal];
@@ -326,7 +360,8 @@ void Scheduler<Faults>::take_plain(Turn& turn, std::uint32_t share, double& budg
 template <class Faults>
 void Scheduler<Faults>::take_arrivals(std::span<const Submitted> arrivals, Turn& turn, double& budget_ns) {
   const auto nothing_else = [this] {
-    return ready_[kReadyNormal].empty() && ready_[kReadyUrgent].empty() && ready_[kReadyToContinue].empty();
+    return ready_[kReadyNormal].empty() && ready_[kReadyUrgent].empty() && ready_[kReadyToContinue].empty() &&
+           ready_[kReadyForChores].empty();
   };
   for (std::size_t i = 0; i < arrivals.size(); ++i) {
     prefetch_behind(arrivals, i);
@@ -439,6 +474,7 @@ template <class Faults>
 template <class Faults>
 void Scheduler<Faults>::start(TaskRecord& record, Turn::Segment& segment, Turn& turn) {
   Group& group = *segment.group;
+  const bool from_door = record.phase == Phase::kAtDoor;
   remove_waiting(record);
   record.phase = Phase::kTaken;
   if (record.timed) {
@@ -450,8 +486,8 @@ void Scheduler<Faults>::start(TaskRecord& record, Turn::Segment& segment, Turn& 
     segment.in_flight = true;
     ++group.own;
   }
-  group.urgent_in_a_row = record.own_account ? 0 : one_more_in_a_row(group);
-  group.continued_last = false;
+  group.urgent_in_a_row = record.own_account && !from_door ? 0 : one_more_in_a_row(group);
+  group.continued_last = group.did_chores = false;
   if (group.pace) group.pace->bucket.try_take(now_);
   ++group.counters.started;
   if (!turn.measured) group.counters.queue_time += now_ - record.submitted_at;
@@ -465,6 +501,7 @@ void Scheduler<Faults>::start(TaskRecord& record, Turn::Segment& segment, Turn& 
 template <class Faults>
 void Scheduler<Faults>::go_on(TaskRecord& record, Turn& turn) {
   Group& group = *record.group;
+  if (is_meant_by_a_job(record) && !record.asked_to_stop && !record.is_claimed()) ask_to_stop(record);
   begin_charging(group);
   turn.goes_on = true;
   Turn::Segment& segment = turn.add_segment(group);
@@ -472,13 +509,14 @@ void Scheduler<Faults>::go_on(TaskRecord& record, Turn& turn) {
   turn.tasks[turn.count++] = &record;
   group.urgent_in_a_row = one_more_in_a_row(group);
   group.continued_last = record.phase == Phase::kContinuing;
+  group.did_chores = false;
   if (record.phase == Phase::kContinuing) {
-    group.continuing.erase(record);
+    unlist(group, group.continuing, record);
     if (record.holds_concurrency) end_suspended(record);
     turn.global = std::exchange(record.holds_global, false);
     segment.concurrency = std::exchange(record.holds_concurrency, false);
   } else {
-    group.resumed.erase(record);
+    unlist(group, group.resumed, record);
     --group.resuming;
     --group.parked;
     --parked_;

@@ -51,39 +51,47 @@ void Scheduler<Faults>::disarm(TaskRecord& record) {
 template <class Faults>
 void Scheduler<Faults>::tick(Time now) {
   EventScope event(*this, now);
-  while (Timer* timer = task_timers_.pop_due(now_)) {
-    auto& owned = static_cast<TaskExtras::OwnedTimer&>(*timer);
+  tick_some(kPortion);
+}
+
+// Of what is due at most so many, the others next time.
+template <class Faults>
+void Scheduler<Faults>::tick_some(int most) {
+  in_tick_ = true;
+  const auto each_due = [&](TimerQueue& timers, auto&& fire) {
+    for (Timer* timer = nullptr; most > 0 && (timer = timers.pop_due(now_)) != nullptr; --most) fire(*timer);
+  };
+  each_due(alarm_timers_, [this](Timer& timer) { sound(timer); });
+  each_due(rate_timers_, [this](Timer& timer) { refresh(static_cast<Group::Pace::RateTimer&>(timer).group); });
+  each_due(task_timers_, [this](Timer& timer) {
+    auto& owned = static_cast<TaskExtras::OwnedTimer&>(timer);
     if (owned.wakes) {
       on_wake(owned.record);
     } else {
       on_limit(owned.record);
     }
-  }
-  while (Timer* timer = rate_timers_.pop_due(now_)) refresh(static_cast<Group::Pace::RateTimer&>(*timer).group);
-  while (Timer* timer = alarm_timers_.pop_due(now_)) sound(*timer);
-  if (evict_at_ <= now_) evict_idle();
+  });
+  if (evict_at_ <= now_ && most > 0) evict_idle();
+  in_tick_ = false;
 }
 
 template <class Faults>
 void Scheduler<Faults>::sound(Timer& alarm) {
-  auto found = alarms_.find(&alarm);
-  actions_.calls.push_back(std::move(found->second->call));
-  alarms_.erase(found);
+  put_chore(house_, Chore::call(static_cast<Alarm&>(alarm)));
 }
 
 template <class Faults>
 void Scheduler<Faults>::set_alarm(Time at, Function<void()> call, Time now) {
   EventScope event(*this, now);
-  auto alarm = std::make_unique<Alarm>(std::move(call));
-  alarm_timers_.arm(*alarm, at);
-  Timer* const key = alarm.get();
-  alarms_.emplace(key, std::move(alarm));
+  const OwnCall own(*this);
+  alarm_timers_.arm(*new Alarm(std::move(call)), at);
   if (ended_) sound_all();
 }
 
 template <class Faults>
 void Scheduler<Faults>::fire_alarms(Time now) {
   EventScope event(*this, now);
+  const OwnCall own(*this);
   closed_ = ended_ = true;
   sound_all();
 }
@@ -105,14 +113,25 @@ void Scheduler<Faults>::on_limit(TaskRecord& record) {
   Group& group = *record.group;
   const bool waits = record.phase == Phase::kWaiting || record.phase == Phase::kAtDoor || take_out_of_turn(record);
   if (waits && record.try_claim(TaskStatus::kTimedOutQueued)) {
-    Error error{ErrorCode::kTimedOut,
-                "task '" + record.task_id() + "' of group '" + group.key + "' was still waiting when its time ran out",
-                {}};
-    settle_and_forget(record, std::move(error));
+    settle_and_forget(record, Why::kTimedOutWaiting);
   } else if (!waits) {
     on_run_limit(record);
   }
   refresh(group);
+}
+
+// For one that waits and could start now.
+template <class Faults>
+bool Scheduler<Faults>::is_out_of_time(const TaskRecord& record) const {
+  if (!record.special || record.phase != Phase::kWaiting) return false;
+  const Timer& limit = record.extras_if_any()->limit;
+  return limit.armed() && limit.when() <= now_;
+}
+
+template <class Faults>
+void Scheduler<Faults>::end_out_of_time(TaskRecord& record) {
+  task_timers_.disarm(record.extras().limit);
+  on_limit(record);
 }
 
 // The handle settles, the permits return, and the body is on its own.
@@ -122,12 +141,8 @@ void Scheduler<Faults>::on_run_limit(TaskRecord& record) {
   if (record.phase == Phase::kTaken && !record.let_go) give_back_rest(*record.extras().turn);
   const bool won = record.try_claim(TaskStatus::kTimedOutRunning);
   if (!won && !Faults::kSettleTwice) return;  // The body ended in the same moment.
-  settle(record,
-         {ErrorCode::kTimedOut,
-          "task '" + record.task_id() + "' of group '" + record.group->key +
-              "' was still running when its time ran out; its body has been asked to stop",
-          {}},
-         true);
+  ++record.group->counters.settled[static_cast<std::size_t>(record.status())];
+  put_chore(*record.group, Chore::settle(record, Why::kTimedOutRunning, true, false));
   if (!won) return;
   ask_to_stop(record);
   strip_permits(record);
@@ -163,7 +178,7 @@ void Scheduler<Faults>::overrun(TaskRecord& record) {
   if (record.phase != Phase::kParked && record.phase != Phase::kResuming && !awaits_outside) return;
 
   // Its await fails now; a coroutine needs a worker to hear of it, a blocked thread only has to be let go.
-  (record.phase == Phase::kResuming ? group.resumed : group.aside).erase(record);
+  unlist(group, record.phase == Phase::kResuming ? group.resumed : group.aside, record);
   if (record.phase == Phase::kResuming) --group.resuming;
   if (!awaits_outside) {
     --group.parked;
@@ -171,15 +186,14 @@ void Scheduler<Faults>::overrun(TaskRecord& record) {
   }
   record.extras().awaiting = nullptr;
   task_timers_.disarm(record.extras().wake);
-  record.extras().await_error = std::make_unique<Error>(
-      Error{ErrorCode::kTimedOut, "task '" + record.task_id() + "' ran out of time while it awaited", {}});
+  record.extras().out_of_time = true;
   if (!record.blocks_thread) {
     record.phase = Phase::kContinuing;
     group.continuing.push_back(record);
   } else {
     record.phase = Phase::kTaken;
     record.let_go = true;
-    actions_.let_go.emplace_back(record);
+    actions_.let_go.push_back(&record);
   }
 }
 
@@ -187,7 +201,7 @@ void Scheduler<Faults>::overrun(TaskRecord& record) {
 // nothing.
 template <class Faults>
 void Scheduler<Faults>::note_idle(Group& group) {
-  if (group.present != 0 || group.drains != 0 || group.idle_listed) return;
+  if (!group.is_unused() || group.idle_listed) return;
   stand_in_line(group);
   if (evict_at_ == Time::max()) arm_eviction();
 }
@@ -215,13 +229,12 @@ void Scheduler<Faults>::arm_eviction() {
 // are not all back yet, goes to its end.
 template <class Faults>
 void Scheduler<Faults>::evict_idle() {
-  constexpr int kAtOnce = 1000;
-  for (int i = 0; i < kAtOnce; ++i) {
+  for (int i = 0; i < kPortion; ++i) {
     Group* group = idle_groups_.front();
     if (group == nullptr || saturating_add(group->in_line_since, evict_after_) > now_) break;
     idle_groups_.erase(*group);
     group->idle_listed = false;
-    if (group->present != 0 || group->drains != 0) continue;
+    if (!group->is_unused()) continue;
     if (saturating_add(group->inactive_since, evict_after_) > now_ ||
         (group->pace && !group->pace->bucket.full(now_))) {
       stand_in_line(*group);

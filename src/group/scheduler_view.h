@@ -137,12 +137,17 @@ std::vector<std::string> Scheduler<Faults>::active_groups() const {
 template <class Faults>
 Duration Scheduler<Faults>::estimated_wait(std::string_view key) const {
   const Group* group = find(key);
-  if (group == nullptr || group->expected_whole_ns < 0) return Duration(0);
-  const std::uint32_t width = std::min(group->limits->max_concurrency, global_limit_);
-  const std::uint64_t before = group->waiting + group->running;
+  return group == nullptr ? Duration(0) : expected_wait(*group);
+}
+
+template <class Faults>
+Duration Scheduler<Faults>::expected_wait(const Group& group) const {
+  if (group.expected_whole_ns < 0) return Duration(0);
+  const std::uint32_t width = std::min(group.limits->max_concurrency, global_limit_);
+  const std::uint64_t before = std::uint64_t{group.waiting} + group.running;
   if (before < width) return Duration(0);
   return Duration(
-      static_cast<std::int64_t>(static_cast<double>(group->expected_whole_ns) * static_cast<double>(before) / width));
+      static_cast<std::int64_t>(static_cast<double>(group.expected_whole_ns) * static_cast<double>(before) / width));
 }
 
 template <class Faults>
@@ -213,7 +218,7 @@ std::string Scheduler<Faults>::describe(const Group& group, Bound bound) const {
     case Bound::kParked:
       if (parked_room()) return name + " has " + of(group.parked, max_parked_ / 4) + " tasks parked";
       return "all groups together have " + of(parked_, max_parked_) + " tasks parked";
-    case Bound::kDoor: return how_full(group);
+    case Bound::kDoor: return text_of(how_full(group, Why::kFull), group.key);
     default: return name + " may run as soon as a worker comes to it";
   }
 }
@@ -261,7 +266,7 @@ std::uint64_t Scheduler<Faults>::count_ahead(const Group& group, const TaskRecor
     }
     return true;
   };
-  bool more = count(group.resumed) && count(group.awaited);
+  bool more = count(group.resumed) && count(group.awaited) && count(group.callers);
   for (const TaskList& queue : group.queues) more = more && count(queue);
   if (more) count(group.door);
   return ahead;

@@ -9,15 +9,16 @@
 namespace cohort::internal {
 namespace {
 
-// What is in TaskRecord::note: a Scheduler::Origin, and whether a full queue is to be waited for.
-constexpr unsigned kOriginMask = 3;
-constexpr unsigned kPaced = 4;
-
 constexpr int kTriesForRoom = 1000;
+constexpr Duration kFewMicroseconds = std::chrono::microseconds(20);
 constexpr Duration kWorthWaking = std::chrono::milliseconds(2);
 
 std::uint32_t threads_of(const GroupExecutorOptions& options) {
   return options.threads != 0 ? std::uint32_t{options.threads} : std::max(1U, std::thread::hardware_concurrency());
+}
+
+Scheduler<>::FullQueue full_queue(bool paced) {
+  return paced ? Scheduler<>::FullQueue::kBlock : Scheduler<>::FullQueue::kAsGroupSays;
 }
 
 GroupExecutorOptions with_threads(GroupExecutorOptions options) {
@@ -34,13 +35,15 @@ ThreadDriver::ThreadDriver(ExecutorHome& home, GroupExecutorOptions options)
       blocked_probe_(options.blocked_probe ? std::move(options.blocked_probe) : &is_blocked_in_kernel),
       threads_(threads_of(options)),
       max_threads_(std::max<std::uint32_t>(options.max_threads, threads_ + 1)),
-      has_resolver_(static_cast<bool>(options.resolver)),
-      scheduler_(with_threads(std::move(options)), clock_.now()) {
+      scheduler_(with_threads(std::move(options)), clock_.now()),
+      policy_(scheduler_.policy()),
+      keys_that_block_(scheduler_.keys_that_block()),
+      keys_seen_(scheduler_.keys_seen()) {
   MutexLock lock(mutex_);
-  may_block_submitters_ = scheduler_.may_block_submitters();
   shortest_queue_ = scheduler_.shortest_queue();
   for (std::uint32_t i = 0; i < threads_; ++i) scheduler_.add_idle_worker(clock_.now());
   watcher_ = std::thread([this] { watch(); });
+  minder_ = std::thread([this] { mind(); });
 }
 
 ThreadDriver::~ThreadDriver() = default;
@@ -50,16 +53,24 @@ void ThreadDriver::end() {
                 "an executor cannot be destroyed on a thread of its own, which it waits for");
   static_cast<void>(shutdown(Duration(0)));
   with_scheduler([](Scheduler<>& scheduler, Time now) { scheduler.fire_alarms(now); });
-  wait_for_progress([this]() COHORT_REQUIRES(mutex_) { return scheduler_.present() == 0; }, Time::max());
+  const auto all_ended = [this]() COHORT_REQUIRES(mutex_) {
+    return scheduler_.present() == 0 && scheduler_.chores_open() == 0;
+  };
+  wait_for_progress(all_ended, Time::max());
   {
     MutexLock lock(mutex_);
     stopping_ = true;
     for (auto& runner : runners_) runner->wake.notify_all();
     watch_wake_.notify_all();
+    mind_wake_.notify_all();
   }
   wait_for_progress([this]() COHORT_REQUIRES(mutex_) { return live_threads_ == 0 && starting_ == 0; }, Time::max());
   watcher_.join();
-  join_ended();
+  minder_.join();
+  MutexLock lock(mutex_);
+  std::thread last = std::move(last_ended_);
+  lock.unlock();
+  if (last.joinable()) last.join();
 }
 
 TaskRecord* ThreadDriver::own_task() const {
@@ -78,18 +89,21 @@ void ThreadDriver::submit(TaskRecord& record, bool paced) {
   record.submitted_at = clock_.now();
   if (listener_) tell(TaskEvent::Kind::kSubmitted, record, record.submitted_at);
   const Scheduler<>::Origin origin = origin_of(record);
-  if (may_block_submitters_.load(std::memory_order_relaxed) && origin == Scheduler<>::Origin::kOutside && !paced) {
+  if (policy_.has_resolver()) be_resolved(record);
+  if (keys_that_block_.may_have(record.label().key_hash()) && origin == Scheduler<>::Origin::kOutside && !paced) {
     return submit_or_wait(record);
   }
-  record.note = static_cast<std::uint8_t>(static_cast<unsigned>(origin) | (paced ? kPaced : 0U));
+  record.note = Scheduler<>::note_of(origin, full_queue(paced));
   leave_in_inbox(std::array{&record});
 }
 
 // With one look at the clock and one at who attends. Not where one of them may have to block the submitter, which the
 // resolver may say only when it is asked.
 void ThreadDriver::submit_all(std::span<TaskRecord* const> records, bool paced) {
-  const bool may_block = has_resolver_ || may_block_submitters_.load(std::memory_order_relaxed);
-  if (may_block && !paced && own_task() == nullptr) {
+  const auto may_block = [&](const TaskRecord* record) {
+    return policy_.has_resolver() || keys_that_block_.may_have(record->label().key_hash());
+  };
+  if (!paced && own_task() == nullptr && std::ranges::any_of(records, may_block)) {
     for (TaskRecord* record : records) submit(*record, paced);
     return;
   }
@@ -97,7 +111,7 @@ void ThreadDriver::submit_all(std::span<TaskRecord* const> records, bool paced) 
   for (TaskRecord* record : records) {
     record->submitted_at = now;
     if (listener_) tell(TaskEvent::Kind::kSubmitted, *record, now);
-    record->note = static_cast<std::uint8_t>(static_cast<unsigned>(origin_of(*record)) | (paced ? kPaced : 0U));
+    record->note = Scheduler<>::note_of(origin_of(*record), full_queue(paced));
   }
   while (!records.empty()) {
     const std::size_t count = std::min(records.size(), std::size_t{Turn::kMaxTasks});
@@ -112,15 +126,79 @@ void ThreadDriver::leave_in_inbox(std::span<TaskRecord* const> records) {
 }
 
 void ThreadDriver::submit_or_wait(TaskRecord& record) {
-  const bool at_door = with_scheduler([&](Scheduler<>& scheduler, Time now) {
-    scheduler.submit(record, Scheduler<>::Origin::kOutside, Scheduler<>::FullQueue::kAsGroupSays, now);
-    return record.phase == Phase::kAtDoor;
+  std::unique_ptr<Runner> guest;
+  with_scheduler([&](Scheduler<>& scheduler, Time now) COHORT_REQUIRES(mutex_) {
+    scheduler.submit(record, Scheduler<>::Origin::kOutside, Scheduler<>::FullQueue::kCallerWaits, now);
+    if (record.phase == Phase::kAtDoor) guest = stand_at_door(record);
   });
-  if (at_door) wait_at_door(record);
+  if (guest) wait_at_door(record, std::move(guest));
 }
 
-void ThreadDriver::wait_at_door(const TaskRecord& record) {
-  wait_for_progress([&] { return record.phase != Phase::kAtDoor; }, Time::max());
+std::unique_ptr<ThreadDriver::Runner> ThreadDriver::stand_at_door(const TaskRecord& record) {
+  std::unique_ptr<Runner> guest = take_guest();
+  waiting_.emplace(&record, guest.get());
+  return guest;
+}
+
+// Returns when the task stands there no more. If this thread is to run it, it has.
+void ThreadDriver::wait_at_door(const TaskRecord& record, std::unique_ptr<Runner> guest) {
+  {
+    MutexLock lock(mutex_);
+    while (record.phase == Phase::kAtDoor && !guest->called.load(std::memory_order_relaxed)) {
+      guest->asleep = true;
+      guest->wake.wait(mutex_);
+    }
+    guest->asleep = false;
+    guest->called.store(false, std::memory_order_relaxed);
+    waiting_.erase(&record);
+    if (!guest->turn->out) {
+      guests_.push_back(std::move(guest));
+      return;
+    }
+  }
+  run_on_guest(std::move(guest));
+}
+
+// The first who submits to a group asks for its limits, before he has any lock.
+void ThreadDriver::be_resolved(const TaskRecord& record) {
+  const TaskLabel& label = record.label();
+  if (keys_seen_.may_have(label.key_hash()) || label.key().empty() || label.key().size() > TaskLabel::kMaxKeyBytes)
+    return;
+  if (own_task() != nullptr) return;  // It waits for nobody.
+  const GroupLimits answer = policy_.ask(label.key());
+  with_scheduler([&](Scheduler<>& scheduler, Time now) { scheduler.resolved(label.key(), answer, now); });
+}
+
+void ThreadDriver::resolve(const Group& group) {
+  const GroupLimits answer = policy_.ask(group.key);
+  with_scheduler([&](Scheduler<>& scheduler, Time now) { scheduler.resolved(group.key, answer, now); });
+}
+
+ResolvedLimits ThreadDriver::resolve(std::string_view key) {
+  const bool known = with_scheduler([&](Scheduler<>& scheduler, Time) { return scheduler.knows(key); });
+  const GroupLimits answer = known ? GroupLimits() : policy_.ask(key);
+  return with_scheduler([&](Scheduler<>& scheduler, Time) { return scheduler.resolve(key, answer); });
+}
+
+void ThreadDriver::clear_limits(std::string_view key) {
+  const GroupLimits answer = policy_.ask(key);
+  with_scheduler([&](Scheduler<>& scheduler, Time now) { scheduler.clear_limits(key, answer, now); });
+}
+
+// In steps, with what follows from one done before the next.
+template <class Begin>
+void ThreadDriver::end_work(Begin&& begin) {
+  EndJob job;
+  bool more = with_scheduler([&](Scheduler<>& scheduler, Time now) { return begin(scheduler, job, now); });
+  while (more) more = with_scheduler([&](Scheduler<>& scheduler, Time now) { return scheduler.end_some(job, now); });
+}
+
+void ThreadDriver::shutdown_group(std::string_view key) {
+  end_work([&](Scheduler<>& scheduler, EndJob& job, Time now) { return scheduler.shutdown_group(key, job, now); });
+}
+
+void ThreadDriver::close_lease(const GroupLease& lease) {
+  end_work([&](Scheduler<>& scheduler, EndJob& job, Time now) { return scheduler.close_lease(lease, job, now); });
 }
 
 // Takes tasks out of the inbox. Their lines are in another processor's cache: they are all asked for before the first
@@ -136,9 +214,8 @@ std::span<const Scheduler<>::Submitted> ThreadDriver::fetch(Arrivals& arrivals, 
   inbox_.pop(count);
   const std::span<Scheduler<>::Submitted> fetched(arrivals.data(), count);
   for (Scheduler<>::Submitted& each : fetched) {
-    each.origin = static_cast<Scheduler<>::Origin>(each.record->note & kOriginMask);
-    each.full =
-        (each.record->note & kPaced) != 0 ? Scheduler<>::FullQueue::kBlock : Scheduler<>::FullQueue::kAsGroupSays;
+    each.origin = Scheduler<>::origin_of(each.record->note);
+    each.full = Scheduler<>::full_of(each.record->note);
   }
   return fetched;
 }
@@ -165,28 +242,31 @@ void ThreadDriver::take_in_all(Time now) {
 
 void ThreadDriver::look() {
   const OutsideBody outside;
-  Chores chores;
+  Aftermath after;
   {
     MutexLock lock(mutex_);
     const Time now = clock_.now();
     take_in(now, kTakenInAtOnce);
-    follow_up(chores, now);
+    follow_up(after, now);
   }
-  perform(chores);
+  perform(after);
 }
 
 // For a submitter with a ticket and no place. As long as somebody is about to take tasks out he gives him a moment: the
 // less he is ahead of the workers, the more of what they need is still in a cache. He never waits for the lock: whoever
-// holds it may be waiting for him to use his ticket. And he leaves the chores to others: what a user's code does there
-// may need the next ticket.
+// holds it may be waiting for him to use his ticket. And he leaves what follows to others: what a user's code does there
+// may need the next ticket. From outside he also waits until there are fewer chores: those of what he has submitted
+// before and was refused.
 template <class HasRoom>
 void ThreadDriver::make_room(HasRoom has_room) {
   for (int tries = 0; !has_room(); ++tries) {
     if (tries < kTriesForRoom && attended_.load(std::memory_order_relaxed)) {
       pause_processor();
     } else if (mutex_.try_lock()) {
-      take_in(clock_.now(), kTakenInAtOnce);
+      const bool waits = has_many_chores() && driver_of_thread_ != this;
+      if (!waits) take_in(clock_.now(), kTakenInAtOnce);
       mutex_.unlock();
+      if (waits) std::this_thread::sleep_for(kFewMicroseconds);
     } else {
       std::this_thread::yield();
     }
@@ -194,45 +274,48 @@ void ThreadDriver::make_room(HasRoom has_room) {
 }
 
 // To be called before the lock is released after any event.
-void ThreadDriver::follow_up(Chores& chores, Time now) {
-  if (!watching_ && needs_watching()) {
-    watching_ = true;
+void ThreadDriver::follow_up(Aftermath& after, Time now) {
+  if (!minding_ && needs_minding()) {
+    minding_ = true;
     look_at_ = now + kLookEvery;
+    after.notify_minder = std::exchange(minder_sleeps_, false);
   }
   // All of it: who left it there may have looked already, and not come so far.
   if (!attend() && !inbox_.looks_empty()) take_in(now, Inbox::kSize);
 
-  if (scheduler_.has_actions()) follow_actions(chores);
-  if (scheduler_.may_block_submitters()) may_block_submitters_.store(true, std::memory_order_relaxed);
+  if (scheduler_.has_actions()) follow_actions(after);
   shortest_queue_.store(scheduler_.shortest_queue(), std::memory_order_relaxed);
   if (progress_waiters_ != 0) progress_.notify_all();
-  const Time next = std::min(scheduler_.next_timer().value_or(Time::max()), look_time());
+  const Time next = scheduler_.next_timer().value_or(Time::max());
   if (next < watcher_sleeps_until_) {
     watcher_sleeps_until_ = Time::min();
-    chores.notify_watcher = true;
+    after.notify_watcher = true;
   }
 }
 
-void ThreadDriver::follow_actions(Chores& chores) {
+void ThreadDriver::follow_actions(Aftermath& after) {
   Actions actions = scheduler_.take_actions();
-  for (const TaskRef& record : actions.let_go) call(*parked_.at(record.get()), chores);
+  for (const TaskRecord* record : actions.let_go) call(*waiting_.at(record), after);
+  for (const TaskRecord* record : actions.admit) {
+    if (const auto at_door = waiting_.find(record); at_door != waiting_.end()) call(*at_door->second, after);
+  }
   for (; actions.wake > 0; --actions.wake) {
     if (is_worth_waking()) {
-      wake_one(chores);
+      wake_one(after);
     } else {
       scheduler_.take_back_wake();
     }
   }
-  if (chores.actions.empty()) {
-    chores.actions = std::move(actions);
+  if (after.actions.empty()) {
+    after.actions = std::move(actions);
   } else if (!actions.empty()) {
-    chores.actions.append(std::move(actions));
+    after.actions.append(std::move(actions));
   }
 }
 
 // Brings attended_ up to date and returns it.
 bool ThreadDriver::attend() {
-  const bool soon = watching_ && (scheduler_.idle_workers() == 0 || batches_ != 0);
+  const bool soon = minding_ && (scheduler_.idle_workers() == 0 || batches_ != 0);
   const bool attended = spinning_ != 0 || arriving_ != 0 || soon;
   if (attended != attended_.load(std::memory_order_relaxed)) attended_.store(attended, std::memory_order_seq_cst);
   return attended;
@@ -243,13 +326,13 @@ bool ThreadDriver::attend() {
 bool ThreadDriver::is_worth_waking() const { return short_turns_ == 0 || scheduler_.backlog() > kWorthWaking; }
 
 // Gives a slot to a thread: to one that spins, to the one that rested last, or to a new one.
-void ThreadDriver::wake_one(Chores& chores) {
+void ThreadDriver::wake_one(Aftermath& after) {
   if (resting_.empty()) {
     Runner& runner = spare_runner();
     runner.has_slot = runner.arrives = runner.starts = true;
     ++arriving_;
     ++starting_;
-    chores.start.push_back(&runner);
+    after.start.push_back(&runner);
     return;
   }
   auto chosen = std::ranges::find(resting_.rbegin(), resting_.rend(), false, &Runner::asleep);
@@ -258,29 +341,18 @@ void ThreadDriver::wake_one(Chores& chores) {
   resting_.erase(std::next(chosen).base());
   runner.has_slot = runner.arrives = true;
   ++arriving_;
-  call(runner, chores);
+  call(runner, after);
 }
 
-void ThreadDriver::call(Runner& runner, Chores& chores) {
+void ThreadDriver::call(Runner& runner, Aftermath& after) {
   runner.called.store(true, std::memory_order_release);
-  if (runner.asleep) chores.notify.push_back(&runner);
+  if (runner.asleep) after.notify.push_back(&runner);
 }
 
-void ThreadDriver::perform_all(Chores chores) {
-  for (Runner* runner : chores.notify) runner->wake.notify_one();
-  for (Runner* runner : chores.start) start(*runner);
-  for (Actions::Settlement& each : chores.actions.settle) settle(each);
-  for (const TaskRef& record : chores.actions.stop) record->request_stop();
-  for (Function<void()>& call : chores.actions.calls) call();
-}
-
-void ThreadDriver::settle(Actions::Settlement& settlement) {
-  TaskRecord& record = *settlement.record;
-  record.set_error(std::move(settlement.error));
-  if (!settlement.ran) record.drop_body();
-  const Time now = clock_.now();
-  if (listener_) tell(TaskEvent::Kind::kSettled, record, now, record.status());
-  record.publish(now);
+void ThreadDriver::perform_all(Aftermath after) {
+  for (Runner* runner : after.notify) runner->wake.notify_one();
+  for (Runner* runner : after.start) start(*runner);
+  for (const Chore& chore : after.actions.own) internal::perform(chore, *this);
 }
 
 void ThreadDriver::tell(TaskEvent::Kind kind, const TaskRecord& record, Time at, TaskStatus status) {
@@ -310,7 +382,7 @@ void ThreadDriver::cancel(TaskRecord& record) {
 
 template <class Reached>
 bool ThreadDriver::wait_for_progress(Reached&& reached, Time until) {
-  Chores chores;
+  Aftermath after;
   bool is_reached = false;
   {
     MutexLock lock(mutex_);
@@ -320,13 +392,13 @@ bool ThreadDriver::wait_for_progress(Reached&& reached, Time until) {
       if (reached()) {
         // Unless something has been submitted, by a task that is gone by now, and not been looked at.
         take_in_all(now);
-        follow_up(chores, now);
+        follow_up(after, now);
         is_reached = reached();
       }
       if (is_reached || now >= until) break;
-      if (!chores.empty()) {
+      if (!after.empty()) {
         lock.unlock();
-        perform(chores);
+        perform(after);
         lock.lock();
         continue;
       }
@@ -338,7 +410,7 @@ bool ThreadDriver::wait_for_progress(Reached&& reached, Time until) {
     }
     --progress_waiters_;
   }
-  perform(chores);
+  perform(after);
   return is_reached;
 }
 
@@ -357,8 +429,8 @@ Result<void> ThreadDriver::drain(std::string_view key, Duration timeout) {
     const std::size_t need = open.size();
     drained = need == 0;
     auto state = AwaitState::make(std::move(open), need);
-    conflict = with_scheduler(
-        [&](Scheduler<>& scheduler, Time now) { return scheduler.check_await(*task, *state, false, now); });
+    Awaiting awaiting(*state, false);
+    conflict = refusal(*task, awaiting);
     if (!drained && !conflict) conflict = await(*state, until == Time::max() ? std::nullopt : std::optional(until));
   }
   with_scheduler([&](Scheduler<>& scheduler, Time now) { scheduler.end_drain(key, now); });
@@ -376,7 +448,9 @@ Result<void> ThreadDriver::shutdown(Duration timeout) {
   with_scheduler([](Scheduler<>& scheduler, Time now) { scheduler.close(now); });
   const auto drained = [this]() COHORT_REQUIRES(mutex_) { return scheduler_.is_drained(); };
   if (wait_for_progress(drained, until)) return {};
-  with_scheduler([](Scheduler<>& scheduler, Time now) { scheduler.cancel_all(now); });
+  EndAll all;
+  while (with_scheduler([&](Scheduler<>& scheduler, Time now) { return scheduler.cancel_all(all, now); })) {
+  }
   return Error{
       ErrorCode::kTimedOut, "tasks were left when the time to shut down ran out; they have been cancelled", {}};
 }

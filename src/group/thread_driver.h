@@ -30,7 +30,8 @@ namespace cohort::internal {
 /// Drives a Scheduler with threads.
 ///
 /// **The lock.** `mutex_` guards the scheduler and everything here that is not atomic. Nothing of a user's runs under
-/// it: what the scheduler wants done is taken out under the lock (Chores) and done after it.
+/// it: what the scheduler wants done is taken out under the lock (Aftermath) and done after it. Users' code that follows
+/// from an event is a Chore: the caller's, where the event was his own call, else a worker's, like a task.
 ///
 /// **Submitting** takes no lock: tasks are left in the inbox, and whoever has the lock takes them out. Every event but
 /// a turn takes out all of them first, so a thread's submit is always before what it does next.
@@ -47,13 +48,19 @@ namespace cohort::internal {
 /// inbox; all four are sequentially consistent, so at least one of them sees the other's. And whoever releases the lock
 /// while it is not set leaves nothing in the inbox but tickets that have not been used yet, whose owners will look.
 ///
-/// **The watcher** is a thread that fires timers. While no slot is idle, or a turn has a rest that others could run, it
-/// also looks every millisecond: a turn whose task takes long loses its rest, and a thread that the kernel says is
-/// blocked gets a slot to stand in for it. A group whose tasks were found to block is expected to do so again, and its
-/// next ones are stood in for at once. A stand-in's slot goes when the body is back.
+/// **The watcher** is a thread that fires timers, and does nothing else.
+///
+/// **The minder** is a thread that looks every millisecond while no slot is idle, a turn has a rest that others could
+/// run, or chores wait. A turn whose task takes long loses its rest, and a thread that the kernel says is blocked gets a
+/// slot to stand in for it. A group whose tasks were found to block is expected to do so again, and its next ones are
+/// stood in for at once. A stand-in's slot goes when the body is back. Chores that nobody has come for in a millisecond
+/// get a thread without a slot, that does nothing else: so two workers that spin until they are told to stop are told.
+///
+/// **A caller at a door** waits on a Runner of his own (`waiting_` has it by his task), until his task is let into the
+/// queue, or has ended, or he is handed a turn with it to run it himself.
 ///
 /// Parts: thread_driver.cc (events, ends), thread_driver_threads.cc (slots and turns), thread_driver_bodies.cc (bodies
-/// and their waits), thread_driver_watch.cc (the watcher).
+/// and their waits), thread_driver_watch.cc (the watcher and the minder).
 ///
 /// Runners are never freed while the driver lives, so that one may be notified after the lock was released.
 class ThreadDriver {
@@ -67,6 +74,17 @@ class ThreadDriver {
   void end();
 
   Clock& clock() { return clock_; }
+
+  // For chores, see perform().
+  void tell_settled(const TaskRecord& record, Time now) {
+    if (listener_) tell(TaskEvent::Kind::kSettled, record, now, record.status());
+  }
+  void resolve(const Group& group);
+
+  [[nodiscard]] ResolvedLimits resolve(std::string_view key);
+  void clear_limits(std::string_view key);
+  void shutdown_group(std::string_view key);
+  void close_lease(const GroupLease& lease);
 
   void submit(TaskRecord& record, bool paced);
   void submit_all(std::span<TaskRecord* const> records, bool paced);
@@ -89,20 +107,20 @@ class ThreadDriver {
   template <class Event>
   auto with_scheduler(Event&& event) {
     const OutsideBody outside;
-    Chores chores;
+    Aftermath after;
     MutexLock lock(mutex_);
     const Time now = clock_.now();
     take_in_all(now);
     if constexpr (std::is_void_v<decltype(event(scheduler_, now))>) {
       event(scheduler_, now);
-      follow_up(chores, now);
+      follow_up(after, now);
       lock.unlock();
-      perform(chores);
+      perform(after);
     } else {
       auto answer = event(scheduler_, now);
-      follow_up(chores, now);
+      follow_up(after, now);
       lock.unlock();
-      perform(chores);
+      perform(after);
       return answer;
     }
   }
@@ -110,13 +128,16 @@ class ThreadDriver {
  private:
   struct Runner;
   // What is left to do after the lock is released.
-  struct Chores {
+  struct Aftermath {
     Actions actions;
     std::vector<Runner*> notify;
     std::vector<Runner*> start;
     bool notify_watcher = false;
+    bool notify_minder = false;
 
-    [[nodiscard]] bool empty() const { return actions.empty() && notify.empty() && start.empty() && !notify_watcher; }
+    [[nodiscard]] bool empty() const {
+      return actions.empty() && notify.empty() && start.empty() && !notify_watcher && !notify_minder;
+    }
   };
 
   // A thread of the driver, or a caller's for as long as it runs a body. All but `turn`'s own protocol and `called` is
@@ -129,6 +150,7 @@ class ThreadDriver {
     std::atomic<bool> called{false};   // Set with the lock held: it has a slot, or its wait is over.
     std::atomic<bool> in_body{false};  // In a user's code: only there a thread can block.
     bool has_slot = false;
+    bool for_chores = false;  // Without a slot: counted in chore_threads_.
     bool asleep = false;   // Needs to be notified.
     bool spins = false;    // Looks for work before it falls asleep: counted in spinning_.
     bool arrives = false;  // Has been given a slot and not looked yet: counted in arriving_.
@@ -142,7 +164,7 @@ class ThreadDriver {
     Time probe_at{};             // When to ask the kernel next whether it is blocked.
     Duration probe_after{0};
     std::int32_t thread_id = 0;
-    Chores chores;  // Of a caller's thread that runs it, see run_here.
+    Aftermath after;  // Of a caller's thread that runs it, see run_here.
     std::thread thread;
   };
 
@@ -169,26 +191,34 @@ class ThreadDriver {
   using Arrivals = std::array<Scheduler<>::Submitted, Turn::kMaxTasks>;
   std::span<const Scheduler<>::Submitted> fetch(Arrivals& arrivals, std::uint32_t most) COHORT_REQUIRES(mutex_);
   void take_in(Time now, std::uint32_t most) COHORT_REQUIRES(mutex_);
+  // Then workers take in nothing more, and submitters are slowed down.
+  [[nodiscard]] bool has_many_chores() const COHORT_REQUIRES(mutex_) {
+    return scheduler_.chores_open() > Inbox::kSize;
+  }
   void take_in_all(Time now) COHORT_REQUIRES(mutex_);
   void look() COHORT_EXCLUDES(mutex_);
   void leave_in_inbox(std::span<TaskRecord* const> records) COHORT_EXCLUDES(mutex_);
   template <class HasRoom>
   void make_room(HasRoom has_room) COHORT_EXCLUDES(mutex_);
-  void follow_up(Chores& chores, Time now) COHORT_REQUIRES(mutex_);
-  void follow_actions(Chores& chores) COHORT_REQUIRES(mutex_);
-  void call(Runner& runner, Chores& chores) COHORT_REQUIRES(mutex_);
+  void follow_up(Aftermath& after, Time now) COHORT_REQUIRES(mutex_);
+  void follow_actions(Aftermath& after) COHORT_REQUIRES(mutex_);
+  void call(Runner& runner, Aftermath& after) COHORT_REQUIRES(mutex_);
   [[nodiscard]] bool is_worth_waking() const COHORT_REQUIRES(mutex_);
-  void wake_one(Chores& chores) COHORT_REQUIRES(mutex_);
+  void wake_one(Aftermath& after) COHORT_REQUIRES(mutex_);
   [[nodiscard]] bool attend() COHORT_REQUIRES(mutex_);
   // Does what is to be done, and drops it: nothing is kept by a thread that rests afterwards.
-  void perform(Chores& chores) COHORT_EXCLUDES(mutex_) {
-    if (std::exchange(chores.notify_watcher, false)) watch_wake_.notify_one();
-    if (!chores.empty()) perform_all(std::move(chores));
+  void perform(Aftermath& after) COHORT_EXCLUDES(mutex_) {
+    if (std::exchange(after.notify_watcher, false)) watch_wake_.notify_one();
+    if (std::exchange(after.notify_minder, false)) mind_wake_.notify_one();
+    if (!after.empty()) perform_all(std::move(after));
   }
-  void perform_all(Chores chores) COHORT_EXCLUDES(mutex_);
-  void settle(Actions::Settlement& settlement);
+  void perform_all(Aftermath after) COHORT_EXCLUDES(mutex_);
   void submit_or_wait(TaskRecord& record);
-  void wait_at_door(const TaskRecord& record);
+  [[nodiscard]] std::unique_ptr<Runner> stand_at_door(const TaskRecord& record) COHORT_REQUIRES(mutex_);
+  void wait_at_door(const TaskRecord& record, std::unique_ptr<Runner> guest) COHORT_EXCLUDES(mutex_);
+  void be_resolved(const TaskRecord& record);
+  template <class Begin>
+  void end_work(Begin&& begin);
   void tell(TaskEvent::Kind kind, const TaskRecord& record, Time at, TaskStatus status = TaskStatus::kSuccess);
   [[nodiscard]] TaskRecord* own_task() const;
   [[nodiscard]] Scheduler<>::Origin origin_of(const TaskRecord& record) const;
@@ -196,13 +226,14 @@ class ThreadDriver {
   // Threads.
   void start(Runner& runner) COHORT_EXCLUDES(mutex_);
   void work(Runner& runner) COHORT_EXCLUDES(mutex_);
-  bool next_turn(Runner& runner) COHORT_EXCLUDES(mutex_);
   enum class Next { kRun, kLookAgain, kRest };
-  Next take_turn(Runner& runner, Time now, Chores& chores) COHORT_REQUIRES(mutex_);
+  bool next_turn(Runner& runner) COHORT_EXCLUDES(mutex_);
+  Next take_chores(Runner& runner, Time now) COHORT_REQUIRES(mutex_);
+  Next take_turn(Runner& runner, Time now, Aftermath& after) COHORT_REQUIRES(mutex_);
   void enter_turn(Runner& runner, Time now) COHORT_REQUIRES(mutex_);
   void leave_turn(Runner& runner) COHORT_REQUIRES(mutex_);
   void leave_batch(Runner& runner) COHORT_REQUIRES(mutex_);
-  void hand_over(Runner& from, Time now, Chores& chores) COHORT_REQUIRES(mutex_);
+  void hand_over(Runner& from, Time now, Aftermath& after) COHORT_REQUIRES(mutex_);
   bool rest(Runner& runner) COHORT_EXCLUDES(mutex_);
   [[nodiscard]] bool spin(const Runner& runner) const;
   void release_slot(Runner& runner, Time now) COHORT_REQUIRES(mutex_);
@@ -212,24 +243,29 @@ class ThreadDriver {
   // Bodies.
   [[nodiscard]] std::unique_ptr<Runner> take_guest() COHORT_REQUIRES(mutex_);
   Time run_guest(Runner& guest, Time now) COHORT_EXCLUDES(mutex_);
+  void run_on_guest(std::unique_ptr<Runner> guest) COHORT_EXCLUDES(mutex_);
   void end_guest(Runner& guest, Time now) COHORT_REQUIRES(mutex_);
   Time run_turn(Runner& runner, Time now) COHORT_EXCLUDES(mutex_);
+  Time run_chores(Runner& runner, Time now) COHORT_EXCLUDES(mutex_);
   bool run_body(TaskRecord& record, Runner& runner, Time& now) COHORT_EXCLUDES(mutex_);
   bool suspend(TaskRecord& record, Runner& runner) COHORT_EXCLUDES(mutex_);
-  void arm(TaskRecord& record, AwaitState& state) COHORT_EXCLUDES(mutex_);
+  void begin_await(TaskRecord& record, Awaiting& awaiting) COHORT_EXCLUDES(mutex_);
+  std::unique_ptr<Error> refusal(TaskRecord& task, Awaiting& awaiting) COHORT_EXCLUDES(mutex_);
+  static std::unique_ptr<Error> error_of(Awaiting::Verdict verdict, const TaskRecord& task, const Awaiting& awaiting);
 
-  // The watcher.
+  // The watcher and the minder.
   void watch() COHORT_EXCLUDES(mutex_);
+  void mind() COHORT_EXCLUDES(mutex_);
   void look_around() COHORT_EXCLUDES(mutex_);
-  [[nodiscard]] bool needs_watching() const COHORT_REQUIRES(mutex_);
-  [[nodiscard]] Time look_time() const COHORT_REQUIRES(mutex_);
-  void join_ended() COHORT_EXCLUDES(mutex_);
+  [[nodiscard]] bool needs_minding() const COHORT_REQUIRES(mutex_);
+  void help_with_chores(Time now, Aftermath& after) COHORT_REQUIRES(mutex_);
   template <class Reached>
   bool wait_for_progress(Reached&& reached, Time until) COHORT_EXCLUDES(mutex_);
 
   static constexpr std::uint32_t kTakenInAtOnce = 256;
   static constexpr Duration kLookEvery = std::chrono::milliseconds(1);
   static constexpr Duration kLongTask = std::chrono::microseconds(500);
+  static constexpr Duration kChoresWaitFor = std::chrono::milliseconds(1);
 
   static thread_local Runner* current_runner_;
 
@@ -242,17 +278,20 @@ class ThreadDriver {
 
   Inbox inbox_;
   alignas(64) std::atomic<bool> attended_{false};
-  std::atomic<bool> may_block_submitters_;  // Some group's overflow policy says so.
   std::atomic<std::uint32_t> shortest_queue_;
-  const bool has_resolver_;
 
   alignas(64) Mutex mutex_;
   Scheduler<> scheduler_ COHORT_GUARDED_BY(mutex_);
+  // Parts of it that are thread-safe.
+  const GroupPolicy& policy_;
+  const KeySet& keys_that_block_;
+  const KeySet& keys_seen_;
   std::vector<std::unique_ptr<Runner>> runners_ COHORT_GUARDED_BY(mutex_);
   // For callers who run tasks on their own thread: those not in use, and those in it.
   std::vector<std::unique_ptr<Runner>> guests_ COHORT_GUARDED_BY(mutex_);
   std::vector<Runner*> resting_ COHORT_GUARDED_BY(mutex_);
-  std::unordered_map<const TaskRecord*, Runner*> parked_ COHORT_GUARDED_BY(mutex_);
+  // Whose thread waits for the turn of a task: that of a parked body, or of a caller at a door.
+  std::unordered_map<const TaskRecord*, Runner*> waiting_ COHORT_GUARDED_BY(mutex_);
   std::uint32_t live_threads_ COHORT_GUARDED_BY(mutex_) = 0;
   std::uint32_t starting_ COHORT_GUARDED_BY(mutex_) = 0;  // On their way into Runner::thread.
   std::uint32_t spinning_ COHORT_GUARDED_BY(mutex_) = 0;
@@ -262,17 +301,21 @@ class ThreadDriver {
   std::uint32_t blocked_ COHORT_GUARDED_BY(mutex_) = 0;      // Runners whose body is known to block.
   std::uint32_t extra_slots_ COHORT_GUARDED_BY(mutex_) = 0;  // Those that stand in for them.
   std::uint32_t unstarted_ COHORT_GUARDED_BY(mutex_) = 0;    // Slots for which no thread could be had.
+  std::uint32_t chore_threads_ COHORT_GUARDED_BY(mutex_) = 0;
+  std::thread last_ended_ COHORT_GUARDED_BY(mutex_);  // Each thread that ends joins the one before it.
   bool stopping_ COHORT_GUARDED_BY(mutex_) = false;
 
   CondVar progress_;  // For those who wait for a drain, a place in a queue, or the end.
   std::uint32_t progress_waiters_ COHORT_GUARDED_BY(mutex_) = 0;
 
   CondVar watch_wake_;
-  bool watching_ COHORT_GUARDED_BY(mutex_) = false;
-  Time look_at_ COHORT_GUARDED_BY(mutex_){};               // While watching_.
   Time watcher_sleeps_until_ COHORT_GUARDED_BY(mutex_){};  // Time::min() while it is awake.
   std::thread watcher_;
-  static inline thread_local constinit bool is_watcher_ = false;                         // This thread fires timers.
+  CondVar mind_wake_;
+  bool minding_ COHORT_GUARDED_BY(mutex_) = false;
+  bool minder_sleeps_ COHORT_GUARDED_BY(mutex_) = false;  // For as long as it takes.
+  Time look_at_ COHORT_GUARDED_BY(mutex_){};              // While minding_.
+  std::thread minder_;
   static inline thread_local constinit const ThreadDriver* driver_of_thread_ = nullptr;  // That has made it.
 };
 

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "cohort/task/internal/executor_access.h"
 #include "group/thread_driver.h"
 
 namespace cohort::internal {
@@ -12,9 +13,24 @@ thread_local ThreadDriver::Runner* ThreadDriver::current_runner_ = nullptr;
 
 // Gives the time at its end.
 Time ThreadDriver::run_turn(Runner& runner, Time now) {
+  if (runner.turn->of_chores) return run_chores(runner, now);
   while (TaskRecord* record = runner.turn->begin(now)) {
     if (!run_body(*record, runner, now)) return clock_.now();
   }
+  return now;
+}
+
+// Until they have taken as long as a turn should; the rest goes back.
+Time ThreadDriver::run_chores(Runner& runner, Time now) {
+  const Time end = now + Turn::kLength;
+  runner.in_body.store(true, std::memory_order_relaxed);
+  while (const Chore* chore = runner.turn->begin_chore(now)) {
+    internal::perform(*chore, *this);
+    now = clock_.now();
+    if (now >= end) break;
+  }
+  runner.in_body.store(false, std::memory_order_relaxed);
+  runner.turn->left_body = now;
   return now;
 }
 
@@ -32,7 +48,11 @@ bool ThreadDriver::run_body(TaskRecord& record, Runner& runner, Time& now) {
       runner.in_body.store(true, std::memory_order_relaxed);
       ended = record.run();
     }
-    if (ended) break;
+    if (ended) {
+      // Nobody can see its value any more: it is dropped while its time is measured.
+      if (record.drops_users_code && !record.kept && record.has_one_reference()) record.drop_value();
+      break;
+    }
     // What comes now is waiting for this driver's own lock, which is neither the body's time nor its blocking.
     runner.in_body.store(false, std::memory_order_relaxed);
     runner.turn->left_body = clock_.now();
@@ -88,22 +108,51 @@ bool ThreadDriver::suspend(TaskRecord& record, Runner& runner) {
   }
   const Ref<AwaitState> state = extras.await_request;
   if (state->satisfied()) return false;
-  bool waits = false;
+  Awaiting awaiting(*state, false);
+  auto verdict = Awaiting::Verdict::kMay;
   with_scheduler([&](Scheduler<>& scheduler, Time now) COHORT_REQUIRES(mutex_) {
-    auto error = scheduler.check_await(record, *state, false, now);
-    waits = error == nullptr;
-    if (waits) {
-      leave_turn(runner);
-      scheduler.park(*runner.turn, *state, std::nullopt, now);
-    } else {
-      extras.await_error = std::move(error);
-    }
+    verdict = scheduler.check_await(record, awaiting, now);
+    if (verdict != Awaiting::Verdict::kMay) return;
+    leave_turn(runner);
+    scheduler.park(*runner.turn, awaiting, std::nullopt, now);
   });
-  if (waits) arm(record, *state);
-  return waits;
+  if (verdict != Awaiting::Verdict::kMay) {
+    extras.await_error = error_of(verdict, record, awaiting);
+    return false;
+  }
+  begin_await(record, awaiting);
+  return true;
 }
 
-void ThreadDriver::arm(TaskRecord& record, AwaitState& state) {
+std::unique_ptr<Error> ThreadDriver::error_of(Awaiting::Verdict verdict, const TaskRecord& task,
+                                              const Awaiting& awaiting) {
+  if (verdict == Awaiting::Verdict::kMay) return nullptr;
+  if (verdict == Awaiting::Verdict::kOutOfTime) return std::make_unique<Error>(out_of_time_error(task));
+  return std::make_unique<Error>(cycle_error(task, awaiting.cycle));
+}
+
+// Why the task must not wait, looking at all that is awaited; null when it may.
+std::unique_ptr<Error> ThreadDriver::refusal(TaskRecord& task, Awaiting& awaiting) {
+  auto verdict = Awaiting::Verdict::kMay;
+  do {
+    verdict = with_scheduler([&](Scheduler<>& scheduler, Time now) { return scheduler.check_await(task, awaiting, now); });
+  } while (verdict == Awaiting::Verdict::kMay && awaiting.checked < awaiting.state.records().size());
+  return error_of(verdict, task, awaiting);
+}
+
+// The task is parked: looks at what is left of the awaited, and has it told when they are done.
+void ThreadDriver::begin_await(TaskRecord& record, Awaiting& awaiting) {
+  AwaitState& state = awaiting.state;
+  while (!awaiting.is_through()) {
+    if (!with_scheduler([&](Scheduler<>& scheduler, Time now) { return scheduler.check_more(record, awaiting, now); }))
+      break;
+  }
+  if (!awaiting.cycle.empty()) {
+    auto error = error_of(Awaiting::Verdict::kCycle, record, awaiting);
+    with_scheduler(
+        [&](Scheduler<>& scheduler, Time now) { scheduler.fail_await(record, state, std::move(error), now); });
+    return;
+  }
   state.arm([this, awaiter = TaskRef(record), &state] {
     // On the thread of whoever ended the awaited task, perhaps another executor's; and this one may have gone on by
     // itself, and been destroyed.
@@ -120,22 +169,23 @@ std::unique_ptr<Error> ThreadDriver::await(AwaitState& state, std::optional<Time
     return nullptr;
   }
   Runner& runner = *current_runner_;
-  std::unique_ptr<Error> error;
   runner.turn->left_body = clock_.now();
+  Awaiting awaiting(state, until.has_value());
+  auto verdict = Awaiting::Verdict::kMay;
   with_scheduler([&](Scheduler<>& scheduler, Time now) COHORT_REQUIRES(mutex_) {
-    error = scheduler.check_await(*task, state, until.has_value(), now);
-    if (error) return;
+    verdict = scheduler.check_await(*task, awaiting, now);
+    if (verdict != Awaiting::Verdict::kMay) return;
     task->blocks_thread = true;
-    parked_.emplace(task, &runner);
+    waiting_.emplace(task, &runner);
     leave_turn(runner);
-    scheduler.park(*runner.turn, state, until, now);
+    scheduler.park(*runner.turn, awaiting, until, now);
     release_slot(runner, now);
   });
-  if (error) {
+  if (verdict != Awaiting::Verdict::kMay) {
     runner.turn->left_body = Time::max();
-    return error;
+    return error_of(verdict, *task, awaiting);
   }
-  arm(*task, state);
+  begin_await(*task, awaiting);
   {
     MutexLock lock(mutex_);
     while (!runner.called.load(std::memory_order_relaxed)) {
@@ -144,12 +194,11 @@ std::unique_ptr<Error> ThreadDriver::await(AwaitState& state, std::optional<Time
     }
     runner.asleep = false;
     runner.called.store(false, std::memory_order_relaxed);
-    parked_.erase(task);
+    waiting_.erase(task);
     task->blocks_thread = false;
-    error = std::move(task->extras().await_error);
   }
   state.disarm();
-  return error;
+  return collect_await_error(*task);
 }
 
 // For a body that has run out of time: it holds no permits that it could give back, so its thread just waits, and
@@ -168,36 +217,40 @@ void ThreadDriver::block(AwaitState& state) {
 // On a runner that exists only for this: no slot is used for what the caller's thread does.
 void ThreadDriver::submit_here(TaskRecord& record) {
   if (listener_) tell(TaskEvent::Kind::kSubmitted, record, clock_.now());
+  if (policy_.has_resolver()) be_resolved(record);
   std::unique_ptr<Runner> guest;
-  bool at_door = false;
+  std::unique_ptr<Runner> at_door;
   with_scheduler([&](Scheduler<>& scheduler, Time now) COHORT_REQUIRES(mutex_) {
-    scheduler.submit(record, origin_of(record), Scheduler<>::FullQueue::kAsGroupSays, now);
+    scheduler.submit(record, origin_of(record), Scheduler<>::FullQueue::kCallerWaits, now);
     guest = take_guest();
     if (!scheduler.take_only(record, *guest->turn, now)) guests_.push_back(std::move(guest));
-    at_door = record.phase == Phase::kAtDoor;
+    if (record.phase == Phase::kAtDoor) at_door = stand_at_door(record);
   });
-  if (at_door) wait_at_door(record);
-  if (!guest) return;
+  if (at_door) wait_at_door(record, std::move(at_door));
+  if (guest) run_on_guest(std::move(guest));
+}
+
+// Runs the turn that a guest has been given, and ends it.
+void ThreadDriver::run_on_guest(std::unique_ptr<Runner> guest) {
   const Time end = run_guest(*guest, clock_.now());
-  Chores chores;
+  Aftermath after;
   {
     MutexLock lock(mutex_);
     take_in_all(end);
     end_guest(*guest, end);
     guests_.push_back(std::move(guest));
-    follow_up(chores, end);
+    follow_up(after, end);
   }
-  perform(chores);
+  perform(after);
 }
 
 // The guest of the record before is kept in `turns`, with a turn in which nothing is left to run. What follows from its
-// end is done before permits are taken again: it may run users' code. (Chores are large to make, and as a rule there
+// end is done before permits are taken again: it may run users' code. (Aftermath are large to make, and as a rule there
 // are none: a guest has some of its own.)
 bool ThreadDriver::run_here(TaskRef& record, Time now, HereTurns& turns) {
-  if (is_watcher_) return false;  // Timers wait for nobody.
   record->submitted_at = now;
   std::unique_ptr<Runner> guest(static_cast<Runner*>(std::exchange(turns.open, nullptr)));
-  std::optional<Chores> left;  // The guest's, when that is given back.
+  std::optional<Aftermath> left;  // The guest's, when that is given back.
   {
     MutexLock lock(mutex_);
     const bool others_came = !inbox_.looks_empty();
@@ -208,21 +261,21 @@ bool ThreadDriver::run_here(TaskRef& record, Time now, HereTurns& turns) {
       guest = take_guest();
     }
     if (scheduler_.has_actions()) {
-      follow_up(guest->chores, now);
+      follow_up(guest->after, now);
       lock.unlock();
-      perform(guest->chores);
+      perform(guest->after);
       lock.lock();
     }
     const bool taken = scheduler_.take_here(*record, *guest->turn, now);
     // What else follows from a record of its own can wait for end_here(): such a record is quick. Nobody who submits
     // counts on this thread, for it does not change attended_.
-    if (!taken || others_came || scheduler_.has_actions() || progress_waiters_ != 0) follow_up(guest->chores, now);
+    if (!taken || others_came || scheduler_.has_actions() || progress_waiters_ != 0) follow_up(guest->after, now);
     if (!taken) {
-      left.emplace(std::exchange(guest->chores, Chores()));
+      left.emplace(std::exchange(guest->after, Aftermath()));
       guests_.push_back(std::move(guest));
     }
   }
-  perform(left ? *left : guest->chores);
+  perform(left ? *left : guest->after);
   if (left) return false;
   turns.last = std::move(record);
   if (listener_) tell(TaskEvent::Kind::kSubmitted, *turns.last, now);
@@ -236,15 +289,15 @@ bool ThreadDriver::run_here(TaskRef& record, Time now, HereTurns& turns) {
 
 void ThreadDriver::end_here(HereTurns& turns) {
   std::unique_ptr<Runner> guest(static_cast<Runner*>(std::exchange(turns.open, nullptr)));
-  Chores chores;
+  Aftermath after;
   {
     MutexLock lock(mutex_);
     if (!inbox_.looks_empty()) take_in_all(turns.last_end());
     end_guest(*guest, turns.last_end());
     guests_.push_back(std::move(guest));
-    follow_up(chores, turns.last_end());
+    follow_up(after, turns.last_end());
   }
-  perform(chores);
+  perform(after);
 }
 
 std::unique_ptr<ThreadDriver::Runner> ThreadDriver::take_guest() {

@@ -42,24 +42,33 @@ void ThreadDriver::start(Runner& runner) {
   try {
     thread = std::thread([this, &runner] { work(runner); });
   } catch (...) {
-    Chores chores;
+    Aftermath after;
     MutexLock lock(mutex_);
     --starting_;
     --live_threads_;
-    ++unstarted_;  // The watcher tries again.
     runner.ended = true;
-    runner.has_slot = runner.arrives = runner.starts = false;
-    --arriving_;
-    follow_up(chores, clock_.now());
+    runner.has_slot = runner.starts = false;
+    if (std::exchange(runner.for_chores, false)) --chore_threads_;
+    if (std::exchange(runner.arrives, false)) {
+      ++unstarted_;  // The minder tries again.
+      --arriving_;
+    }
+    follow_up(after, clock_.now());
     lock.unlock();
-    perform(chores);
+    perform(after);
     return;
   }
   MutexLock lock(mutex_);
   --starting_;
   runner.starts = false;
-  runner.thread = std::move(thread);
+  if (runner.ended) {
+    std::swap(thread, last_ended_);  // It was quicker than this one.
+  } else {
+    runner.thread = std::exchange(thread, std::thread());
+  }
   if (progress_waiters_ != 0) progress_.notify_all();
+  lock.unlock();
+  if (thread.joinable()) thread.join();
 }
 
 void ThreadDriver::work(Runner& runner) {
@@ -72,17 +81,21 @@ void ThreadDriver::work(Runner& runner) {
   }
   while (next_turn(runner)) run_turn(runner, clock_.now());
 
-  MutexLock lock(mutex_);
-  runner.ended = true;
-  --live_threads_;
-  if (progress_waiters_ != 0) progress_.notify_all();
-  watch_wake_.notify_one();  // To join it.
+  std::thread before;
+  {
+    MutexLock lock(mutex_);
+    if (!runner.starts) before = std::exchange(last_ended_, std::move(runner.thread));
+    runner.ended = true;
+    --live_threads_;
+    if (progress_waiters_ != 0) progress_.notify_all();
+  }
+  if (before.joinable()) before.join();
 }
 
 // Ends the turn that has been run, and takes the next, waiting for it if need be. False when the thread is to end.
 bool ThreadDriver::next_turn(Runner& runner) {
   for (;;) {
-    Chores chores;
+    Aftermath after;
     Next next = Next::kRest;
     {
       MutexLock lock(mutex_, kTriesForLock);
@@ -91,7 +104,7 @@ bool ThreadDriver::next_turn(Runner& runner) {
       const bool arrived = std::exchange(runner.arrives, false);
       const bool was_short = runner.in_short_turn;
       if (arrived) --arriving_;
-      if (was_blocked && runner.turn->out && now - runner.turn->taken_at < kLongTask) {
+      if (was_blocked && runner.turn->out && !runner.turn->of_chores && now - runner.turn->taken_at < kLongTask) {
         runner.turn->segments[0].group->tends_to_block = false;
       }
       if (runner.turn->out) scheduler_.finish(*runner.turn, now);
@@ -102,17 +115,19 @@ bool ThreadDriver::next_turn(Runner& runner) {
         --extra_slots_;
         runner.has_slot = false;
       }
-      if (runner.has_slot) {
+      if (runner.for_chores) {
+        next = take_chores(runner, now);
+      } else if (runner.has_slot) {
         // What cannot run in the next turn is better left in the inbox, where it slows its submitters down; but not for
         // long.
-        if (!was_short) take_in(now, kTakenInAtOnce - Turn::kMaxTasks);
-        next = take_turn(runner, now, chores);
+        if (!was_short && !has_many_chores()) take_in(now, kTakenInAtOnce - Turn::kMaxTasks);
+        next = take_turn(runner, now, after);
       }
-      follow_up(chores, now);
+      follow_up(after, now);
     }
-    if (!chores.empty()) {
+    if (!after.empty()) {
       runner.in_body.store(true, std::memory_order_relaxed);  // It may be users' code.
-      perform(chores);
+      perform(after);
       runner.in_body.store(false, std::memory_order_relaxed);
     }
     if (next == Next::kRun) return true;
@@ -120,12 +135,23 @@ bool ThreadDriver::next_turn(Runner& runner) {
   }
 }
 
-ThreadDriver::Next ThreadDriver::take_turn(Runner& runner, Time now, Chores& chores) {
+ThreadDriver::Next ThreadDriver::take_chores(Runner& runner, Time now) {
+  if (scheduler_.take_chores(*runner.turn, now)) {
+    enter_turn(runner, now);
+    return Next::kRun;
+  }
+  runner.for_chores = false;
+  --chore_threads_;
+  return Next::kRest;
+}
+
+ThreadDriver::Next ThreadDriver::take_turn(Runner& runner, Time now, Aftermath& after) {
   const auto ready = static_cast<std::uint32_t>(std::min<std::size_t>(scheduler_.ready_groups(), Turn::kMaxTasks / 2));
   Arrivals arrivals;
-  if (!scheduler_.take(*runner.turn, fetch(arrivals, Turn::kMaxTasks - ready), now)) {
+  const std::uint32_t most = has_many_chores() ? 0 : Turn::kMaxTasks - ready;
+  if (!scheduler_.take(*runner.turn, fetch(arrivals, most), now)) {
     if (scheduler_.has_actions()) {
-      // Users' code comes before rest: nobody may count on a thread that is busy with it. The watcher has an eye on it.
+      // What is to be done comes before rest: nobody may count on a thread that is busy with it.
       scheduler_.remove_idle_worker();
       runner.turn->current_started.store(now.time_since_epoch().count(), std::memory_order_relaxed);
       enter_turn(runner, now);
@@ -141,8 +167,8 @@ ThreadDriver::Next ThreadDriver::take_turn(Runner& runner, Time now, Chores& cho
     ++spinning_;
     return Next::kRest;
   }
-  if (runner.turn->goes_on && runner.turn->tasks[0]->blocks_thread) {
-    hand_over(runner, now, chores);
+  if (!runner.turn->of_chores && runner.turn->tasks[0]->blocks_thread) {
+    hand_over(runner, now, after);
     return Next::kRest;
   }
   enter_turn(runner, now);
@@ -150,7 +176,7 @@ ThreadDriver::Next ThreadDriver::take_turn(Runner& runner, Time now, Chores& cho
   if (runner.in_batch) ++batches_;
   runner.in_short_turn = runner.in_batch && runner.turn->expected < kShortTurn;
   if (runner.in_short_turn) ++short_turns_;
-  if (runner.turn->segments[0].group->tends_to_block) note_blocked(runner, now);
+  if (!runner.turn->of_chores && runner.turn->segments[0].group->tends_to_block) note_blocked(runner, now);
   return Next::kRun;
 }
 
@@ -174,14 +200,18 @@ void ThreadDriver::leave_batch(Runner& runner) {
 }
 
 // The turn belongs to a task whose thread waits for it: that one gets turn and slot.
-void ThreadDriver::hand_over(Runner& from, Time now, Chores& chores) {
-  Runner& to = *parked_.at(from.turn->tasks[0]);
+void ThreadDriver::hand_over(Runner& from, Time now, Aftermath& after) {
+  Runner& to = *waiting_.at(from.turn->tasks[0]);
   std::swap(from.turn, to.turn);
-  to.turn->begin(now);
+  if (to.turn->goes_on) {
+    to.turn->begin(now);
+  } else {
+    to.turn->tasks[0]->blocks_thread = false;  // From here on it is a task like any.
+  }
   from.has_slot = false;
   to.has_slot = true;
   enter_turn(to, now);
-  call(to, chores);
+  call(to, after);
 }
 
 void ThreadDriver::release_slot(Runner& runner, Time now) {
@@ -218,7 +248,7 @@ bool ThreadDriver::spin(const Runner& runner) const {
 bool ThreadDriver::rest(Runner& runner) {
   const bool spun = runner.spins;  // Its own field until it takes the lock again.
   if (spun) static_cast<void>(spin(runner));
-  Chores chores;
+  Aftermath after;
   MutexLock lock(mutex_);
   const auto called = [&] { return runner.called.load(std::memory_order_relaxed); };
   if (spun) {
@@ -231,12 +261,12 @@ bool ThreadDriver::rest(Runner& runner) {
     runner.has_slot = true;
     return true;
   }
-  follow_up(chores, clock_.now());
+  follow_up(after, clock_.now());
   // Nobody may count on it while it is busy with users' code.
-  const bool leaves = spun && !called() && !chores.actions.empty();
+  const bool leaves = spun && !called() && !after.actions.empty();
   if (leaves) std::erase(resting_, &runner);
   lock.unlock();
-  perform(chores);
+  perform(after);
   lock.lock();
   if (leaves || !spun) resting_.push_back(&runner);
   const auto leave_at = std::chrono::steady_clock::now() + kSurplusStays;

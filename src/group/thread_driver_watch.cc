@@ -1,15 +1,21 @@
-// Part of ThreadDriver: the watcher, which fires timers and looks for blocked bodies.
+// Part of ThreadDriver: the watcher, which fires timers, and the minder, which looks for blocked bodies.
 
 #include <fcntl.h>
 #include <pthread.h>
 #include <unistd.h>
 
 #include <array>
+#include <thread>
 #include <utility>
 
 #include "group/thread_driver.h"
 
 namespace cohort::internal {
+namespace {
+
+constexpr Duration kBreath = std::chrono::microseconds(50);
+
+}  // namespace
 
 // What the kernel says: neither running nor waiting for a processor. One that is merely preempted is not blocked.
 bool is_blocked_in_kernel(std::int32_t thread_id) {
@@ -26,30 +32,22 @@ bool is_blocked_in_kernel(std::int32_t thread_id) {
   return name_end != std::string_view::npos && name_end + 2 < line.size() && line[name_end + 2] != 'R';
 }
 
-Time ThreadDriver::look_time() const { return watching_ ? look_at_ : Time::max(); }
-
-bool ThreadDriver::needs_watching() const { return scheduler_.idle_workers() == 0 || batches_ != 0 || unstarted_ != 0; }
-
 void ThreadDriver::watch() {
-  is_watcher_ = true;
   driver_of_thread_ = this;
   pthread_setname_np(pthread_self(), "cohort-watch");
   for (;;) {
-    Chores chores;
-    bool look_now = false;
+    Aftermath after;
+    bool more = false;
     {
       MutexLock lock(mutex_);
       watcher_sleeps_until_ = Time::min();
       if (stopping_) return;
       const Time now = clock_.now();
-      const Time timer = scheduler_.next_timer().value_or(Time::max());
-      const Time look = look_time();
-      const Time next = std::min(timer, look);
-      if (timer <= now) {
+      const Time next = scheduler_.next_timer().value_or(Time::max());
+      if (next <= now) {
         scheduler_.tick(now);
-        follow_up(chores, now);
-      } else if (look <= now) {
-        look_now = true;
+        follow_up(after, now);
+        more = scheduler_.next_timer().value_or(Time::max()) <= now;
       } else {
         watcher_sleeps_until_ = next;
         if (next == Time::max()) {
@@ -60,9 +58,36 @@ void ThreadDriver::watch() {
         watcher_sleeps_until_ = Time::min();
       }
     }
-    perform(chores);
-    if (look_now) look_around();
-    join_ended();
+    perform(after);
+    if (more) std::this_thread::sleep_for(kBreath);  // Whoever waits for the lock gets it.
+  }
+}
+
+bool ThreadDriver::needs_minding() const {
+  return scheduler_.idle_workers() == 0 || batches_ != 0 || unstarted_ != 0 ||
+         scheduler_.chores_wait_since() != Time::max();
+}
+
+void ThreadDriver::mind() {
+  driver_of_thread_ = this;
+  pthread_setname_np(pthread_self(), "cohort-mind");
+  for (;;) {
+    {
+      MutexLock lock(mutex_);
+      if (stopping_) return;
+      const Time now = clock_.now();
+      if (!minding_) {
+        minder_sleeps_ = true;
+        mind_wake_.wait(mutex_);
+        minder_sleeps_ = false;
+        continue;
+      }
+      if (now < look_at_) {
+        mind_wake_.wait_until(mutex_, saturating_add(std::chrono::steady_clock::now(), look_at_ - now));
+        continue;
+      }
+    }
+    look_around();
   }
 }
 
@@ -76,24 +101,24 @@ void ThreadDriver::look_around() {
   };
   std::vector<Suspect> suspects;
   {
-    Chores chores;
+    Aftermath after;
     MutexLock lock(mutex_);
     const Time now = clock_.now();
     take_in(now, kTakenInAtOnce);
     for (const auto& runner : runners_) {
-      if (!runner->in_turn || !runner->has_slot || (runner->blocked && !runner->in_batch)) continue;
-      if (!runner->in_body.load(std::memory_order_relaxed)) continue;
+      if (!runner->in_turn || (!runner->has_slot && !runner->for_chores)) continue;
+      if ((runner->blocked && !runner->in_batch) || !runner->in_body.load(std::memory_order_relaxed)) continue;
       Turn& turn = *runner->turn;
       const Time started(Duration(turn.current_started.load(std::memory_order_relaxed)));
       if (now - started < kLongTask) continue;
       scheduler_.give_back(turn, now);
       leave_batch(*runner);
-      if (runner->blocked || now < runner->probe_at) continue;
+      if (runner->blocked || runner->for_chores || now < runner->probe_at) continue;
       suspects.push_back({runner.get(), runner->turns, turn.begun(), runner->thread_id});
     }
-    follow_up(chores, now);
+    follow_up(after, now);
     lock.unlock();
-    perform(chores);
+    perform(after);
   }
   // A system call each: not under the lock.
   for (Suspect& each : suspects) {
@@ -103,14 +128,16 @@ void ThreadDriver::look_around() {
       // Who cannot tell says no.
     }
   }
-  Chores chores;
+  Aftermath after;
   MutexLock lock(mutex_);
   const Time now = clock_.now();
   for (const Suspect& each : suspects) {
     Runner& runner = *each.runner;
     if (!runner.in_turn || runner.turns != each.turns || runner.turn->begun() != each.begun) continue;
     if (each.blocked) {
-      if (each.begun != 0) runner.turn->tasks[each.begun - 1]->group->tends_to_block = true;
+      if (each.begun != 0 && !runner.turn->of_chores) {
+        runner.turn->tasks[each.begun - 1]->group->tends_to_block = true;
+      }
       note_blocked(runner, now);
     } else {
       runner.probe_after = std::min<Duration>(2 * runner.probe_after, std::chrono::milliseconds(50));
@@ -118,23 +145,31 @@ void ThreadDriver::look_around() {
     }
   }
   const bool retries = unstarted_ != 0;
-  for (; unstarted_ > 0; --unstarted_) wake_one(chores);
-  watching_ = needs_watching() || retries;
+  for (; unstarted_ > 0; --unstarted_) wake_one(after);
+  help_with_chores(now, after);
+  minding_ = needs_minding() || retries;
   look_at_ = now + kLookEvery;
-  follow_up(chores, now);
+  follow_up(after, now);
   lock.unlock();
-  perform(chores);
+  perform(after);
 }
 
-void ThreadDriver::join_ended() {
-  std::vector<std::thread> ended;
-  {
-    MutexLock lock(mutex_);
-    for (auto& runner : runners_) {
-      if (runner->ended && runner->thread.joinable()) ended.push_back(std::move(runner->thread));
-    }
+// One more thread at a time: it takes chores until there are none, and the next look shows whether that is enough.
+void ThreadDriver::help_with_chores(Time now, Aftermath& after) {
+  if (scheduler_.chores_wait_since() > now - kChoresWaitFor || chore_threads_ >= max_threads_) return;
+  Runner* runner = nullptr;
+  if (resting_.empty()) {
+    runner = &spare_runner();
+    runner->starts = true;
+    ++starting_;
+    after.start.push_back(runner);
+  } else {
+    runner = resting_.back();
+    resting_.pop_back();
+    call(*runner, after);
   }
-  for (std::thread& thread : ended) thread.join();
+  runner->for_chores = true;
+  ++chore_threads_;
 }
 
 }  // namespace cohort::internal

@@ -8,6 +8,7 @@
 #include "cohort/base/clock.h"
 #include "cohort/base/internal/intrusive_list.h"
 #include "cohort/task/internal/task_record.h"
+#include "group/chore.h"
 #include "group/group.h"
 
 namespace cohort::internal {
@@ -60,9 +61,22 @@ struct Turn : ListLinks<Turn> {
     }
   }
 
+  /// The same for a turn of chores.
+  const Chore* begin_chore(Time now) {
+    for (;;) {
+      std::uint64_t cursor = cursor_.load(std::memory_order_acquire);
+      const auto next = static_cast<std::uint32_t>(cursor);
+      if (next == static_cast<std::uint32_t>(cursor >> 32)) return nullptr;
+      if (!cursor_.compare_exchange_weak(cursor, cursor + 1, std::memory_order_acq_rel)) continue;
+      current_started.store(now.time_since_epoch().count(), std::memory_order_relaxed);
+      return &chores[next];
+    }
+  }
+
   /// For a worker that measures: its current entry, which began at its record's start, has ended.
   void measure(const TaskRecord& record, TaskStatus status, Time ended) {
     Segment& segment = segments[segment_of[static_cast<std::uint32_t>(cursor_.load(std::memory_order_relaxed)) - 1]];
+    if (record.drops_users_code) segment.plain = false;  // To be looked at again when it is dropped.
     segment.last_status = status;
     if (status == TaskStatus::kSuccess) ++segment.succeeded;
     segment.queued_ns += static_cast<float>((record.started_at - record.submitted_at).count());
@@ -90,7 +104,7 @@ struct Turn : ListLinks<Turn> {
 
   void reset() {
     count = segment_count = ended_segments = ended_tasks = 0;
-    goes_on = global = here = false;
+    goes_on = global = here = of_chores = false;
     accrued_entry = 0;
     accrued_ns = 0;
     left_body = Time::max();
@@ -115,6 +129,7 @@ struct Turn : ListLinks<Turn> {
   bool goes_on = false;              ///< Its one entry has begun before: a coroutine, or a task that was parked.
   bool global = false;               ///< Holds a permit of layer 1.
   bool here = false;                 ///< The thread that runs it keeps its record, see Scheduler::take_here.
+  bool of_chores = false;            ///< Not of tasks: the chores of one group, without permits.
   bool out = false;                  ///< Listed by the scheduler.
   Time taken_at{};
   Duration expected{0};             ///< How long it should take.
@@ -128,6 +143,7 @@ struct Turn : ListLinks<Turn> {
       segment_of{};       ///< By entry. Unlike the rest the worker may read it: it does not change.
   bool measured = false;  ///< Its worker measures, see there. Set once.
   std::array<Segment, kMaxTasks> segments{};
+  std::array<Chore, kMaxTasks> chores;
 
  private:
   std::atomic<std::uint64_t> cursor_{0};

@@ -128,9 +128,20 @@ bool current_task_is_to_stop() {
 }
 
 std::unique_ptr<Error> take_await_error() {
-  TaskRecord* task = current_task();
-  TaskExtras* extras = task != nullptr ? task->extras_if_any() : nullptr;
-  return extras != nullptr ? std::move(extras->await_error) : nullptr;
+  TaskRecord* const task = current_task();
+  return task != nullptr ? collect_await_error(*task) : nullptr;
+}
+
+std::unique_ptr<Error> collect_await_error(TaskRecord& task) {
+  TaskExtras* const extras = task.extras_if_any();
+  if (extras == nullptr) return nullptr;
+  if (!std::exchange(extras->out_of_time, false)) return std::move(extras->await_error);
+  return std::make_unique<Error>(
+      Error{ErrorCode::kTimedOut, "task '" + task.task_id() + "' ran out of time while it awaited", {}});
+}
+
+Error out_of_time_error(const TaskRecord& task) {
+  return {ErrorCode::kTimedOut, "task '" + task.task_id() + "' has run out of time and cannot await any more", {}};
 }
 
 }  // namespace internal

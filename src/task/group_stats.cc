@@ -12,6 +12,17 @@ std::string to_string(const Explanation& why) {
   return holders.empty() ? why.text : why.text + " (held by " + holders + ")";
 }
 
+std::string_view to_string(LimitSource source) {
+  switch (source) {
+    case LimitSource::kBuiltIn: return "built in";
+    case LimitSource::kDefaults: return "defaults";
+    case LimitSource::kResolver: return "resolver";
+    case LimitSource::kGroups: return "groups";
+    case LimitSource::kChanged: return "set_limits";
+  }
+  return "unknown";
+}
+
 std::string_view to_string(Bound bound) {
   switch (bound) {
     case Bound::kNothing: return "nothing";

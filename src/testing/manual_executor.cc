@@ -14,7 +14,11 @@ namespace cohort {
 
 using internal::Actions;
 using internal::AwaitState;
+using internal::Awaiting;
 using internal::BatonThread;
+using internal::Chore;
+using internal::EndAll;
+using internal::EndJob;
 using internal::Phase;
 using internal::Scheduler;
 using internal::TaskRecord;
@@ -35,7 +39,7 @@ class ManualExecutor::Driver {
     static_cast<void>(shutdown(Duration(0)));
     scheduler_.fire_alarms(now());
     apply();
-    while (scheduler_.present() != 0) {
+    while (scheduler_.present() != 0 || scheduler_.chores_open() != 0) {
       const bool progress = run_one() || pass_time(Time::max());
       COHORT_ASSERT(progress, "every body ends: something still blocks one while its executor is destroyed");
     }
@@ -84,13 +88,15 @@ class ManualExecutor::Driver {
     if (next == Time::max() || next > end) return false;
     if (next > now()) clock_.set(next);
     while (Timer* due = sleeps_.pop_due(now())) freed_.push_back(static_cast<Sleep*>(due)->thread);
-    scheduler_.tick(now());
+    if (scheduler_.next_timer().value_or(Time::max()) <= now()) scheduler_.tick(now());
     apply();
+    if (extra_worker_at() <= now()) help_with_chores();
     return true;
   }
 
   [[nodiscard]] Time next_event() const {
-    return std::min(scheduler_.next_timer().value_or(Time::max()), sleeps_.next().value_or(Time::max()));
+    return std::min({scheduler_.next_timer().value_or(Time::max()), sleeps_.next().value_or(Time::max()),
+                     extra_worker_at()});
   }
 
   // Drives until `reached()`, or `until` has come, or nothing can happen any more.
@@ -118,13 +124,15 @@ class ManualExecutor::Driver {
 
   void submit(TaskRecord& record, Submission submission) {
     const auto full =
-        submission == Submission::kPaced ? Scheduler<>::FullQueue::kBlock : Scheduler<>::FullQueue::kAsGroupSays;
+        submission == Submission::kPaced ? Scheduler<>::FullQueue::kBlock : Scheduler<>::FullQueue::kCallerWaits;
     tell(TaskEvent::Kind::kSubmitted, record);
+    be_resolved(record.label().key());
     scheduler_.submit(record, origin_of(record), full, now());
     apply();
     if (record.phase == Phase::kAtDoor && submission != Submission::kPaced) {
       const bool inside = drive([&] { return record.phase != Phase::kAtDoor; }, Time::max());
       COHORT_ASSERT(inside, "a submitter waits for a place in a full queue and nothing is left that could free one");
+      if (record.blocks_thread) drive([&] { return record.has_begun() || record.is_done(); }, Time::max());
     }
     if (submission == Submission::kRunHere) run_here(record);
   }
@@ -169,19 +177,20 @@ class ManualExecutor::Driver {
       if (!reached && !until) report_deadlock(state);
       return nullptr;
     }
-    if (auto error = scheduler_.check_await(*task, state, until.has_value(), now())) return error;
+    Awaiting awaiting(state, until.has_value());
+    if (auto error = refusal(*task, awaiting)) return error;
     BatonThread& thread = *current_thread_;
     Worker& worker = *worker_of_[&thread];
     task->blocks_thread = true;
     blocked_[task] = &thread;
-    scheduler_.park(worker.turn, state, until, now());
+    scheduler_.park(worker.turn, awaiting, until, now());
     leave(worker);
-    arm(*task, state);
+    begin_await(*task, awaiting);
     yield(thread);
     blocked_.erase(task);
     task->blocks_thread = false;
     state.disarm();
-    return std::move(task->extras().await_error);
+    return internal::collect_await_error(*task);
   }
 
   // Inside a task it awaits what the group has open, and so is parked, and a circle is found.
@@ -198,7 +207,8 @@ class ManualExecutor::Driver {
       const std::size_t need = open.size();
       drained = need == 0;
       auto state = AwaitState::make(std::move(open), need);
-      conflict = scheduler_.check_await(*own_task(), *state, false, now());
+      Awaiting awaiting(*state, false);
+      conflict = refusal(*own_task(), awaiting);
       if (!drained && !conflict) conflict = await(*state, until);
     }
     scheduler_.end_drain(key, now());
@@ -216,7 +226,7 @@ class ManualExecutor::Driver {
     }
     scheduler_.close(now());
     if (drive([&] { return scheduler_.is_drained(); }, saturating_add(now(), timeout))) return {};
-    scheduler_.cancel_all(now());
+    for (EndAll all; scheduler_.cancel_all(all, now());) apply();
     apply();
     run();
     return Error{
@@ -226,17 +236,31 @@ class ManualExecutor::Driver {
   void apply() {
     while (scheduler_.has_actions()) {
       Actions actions = scheduler_.take_actions();
-      for (Actions::Settlement& each : actions.settle) {
-        each.record->set_error(std::move(each.error));
-        if (!each.ran) each.record->drop_body();
-        tell(TaskEvent::Kind::kSettled, *each.record, each.record->status());
-        each.record->publish(now());
-      }
-      for (const TaskRef& record : actions.stop) record->request_stop();
-      for (Function<void()>& call : actions.calls) call();
-      for (const TaskRef& record : actions.let_go) freed_.push_back(blocked_.at(record.get()));
+      for (TaskRecord* record : actions.let_go) freed_.push_back(blocked_.at(record));
+      for (const Chore& chore : actions.own) internal::perform(chore, *this);
       for (int i = 0; i < actions.wake; ++i) wake_worker();
     }
+  }
+
+  // For chores, see perform().
+  void tell_settled(const TaskRecord& record, Time) { tell(TaskEvent::Kind::kSettled, record, record.status()); }
+  void resolve(const internal::Group& group) {
+    scheduler_.resolved(group.key, scheduler_.policy().ask(group.key), now());
+    apply();
+  }
+
+  ResolvedLimits resolve(std::string_view key) {
+    return scheduler_.resolve(key, scheduler_.knows(key) ? GroupLimits() : scheduler_.policy().ask(key));
+  }
+  void clear_limits(std::string_view key) {
+    scheduler_.clear_limits(key, scheduler_.policy().ask(key), now());
+    apply();
+  }
+  void shutdown_group(std::string_view key) {
+    end_work([&](EndJob& job) { return scheduler_.shutdown_group(key, job, now()); });
+  }
+  void close_lease(const internal::GroupLease& lease) {
+    end_work([&](EndJob& job) { return scheduler_.close_lease(lease, job, now()); });
   }
 
   [[nodiscard]] std::string leaks() const {
@@ -253,6 +277,7 @@ class ManualExecutor::Driver {
     add(stats.overrunning, "overrunning");
     add(threads_.busy(), "threads in bodies");
     add(stats.counters.submitted - stats.counters.settled_total(), "unsettled");
+    add(scheduler_.chores_open(), "chores");
     return text;
   }
 
@@ -287,6 +312,34 @@ class ManualExecutor::Driver {
                                                             : Scheduler<>::Origin::kOtherGroup;
   }
 
+  template <class Begin>
+  void end_work(Begin&& begin) {
+    EndJob job;
+    bool more = begin(job);
+    apply();
+    while (more) {
+      more = scheduler_.end_some(job, now());
+      apply();
+    }
+  }
+
+  void be_resolved(std::string_view key) {
+    if (!scheduler_.policy().has_resolver() || key.empty() || key.size() > kMaxKeyBytes || scheduler_.knows(key)) return;
+    scheduler_.resolved(key, scheduler_.policy().ask(key), now());
+    apply();
+  }
+
+  // Chores that no worker has come for in a millisecond get one of their own.
+  [[nodiscard]] Time extra_worker_at() const {
+    return saturating_add(scheduler_.chores_wait_since(), std::chrono::milliseconds(1));
+  }
+  void help_with_chores() {
+    Worker& worker = spare_worker();
+    if (!scheduler_.take_chores(worker.turn, now())) return;
+    apply();
+    dispatch(worker);
+  }
+
   // The task whose body is running, if it is one of this executor's.
   [[nodiscard]] TaskRecord* own_task() const {
     TaskRecord* task = internal::current_task();
@@ -313,13 +366,14 @@ class ManualExecutor::Driver {
   // Gives the turn to the thread that its task is parked on, or to a fresh one.
   void dispatch(Worker& worker) {
     worker.state = Worker::kBusy;
-    TaskRecord* first = worker.turn.tasks[0];
+    TaskRecord* first = worker.turn.of_chores ? nullptr : worker.turn.tasks[0];
     const auto parked = blocked_.find(first);
     if (worker.turn.goes_on && parked != blocked_.end()) {
       worker.turn.begin(now());
       pass_to(*parked->second, &worker);
       return;
     }
+    if (first != nullptr && !worker.turn.goes_on) first->blocks_thread = false;  // See OverflowPolicy::kCallerRuns.
     BatonThread& thread = threads_.take();
     worker_of_[&thread] = &worker;
     BatonThread* outer = std::exchange(current_thread_, &thread);
@@ -341,11 +395,20 @@ class ManualExecutor::Driver {
 
   // On a baton thread. It may change workers on the way: a body that parks comes back with another's turn.
   void run_turn(BatonThread& thread) {
+    if (worker_of_[&thread]->turn.of_chores) {
+      while (const Chore* chore = worker_of_[&thread]->turn.begin_chore(now())) internal::perform(*chore, *this);
+      worker_of_[&thread]->turn.left_body = now();
+      return end_turn(thread);
+    }
     while (TaskRecord* record = worker_of_[&thread] != nullptr ? worker_of_[&thread]->turn.begin(now()) : nullptr) {
       const TaskRef alive(*record);
       if (!worker_of_[&thread]->turn.goes_on) tell(TaskEvent::Kind::kStarted, *record);
       if (!run_body(*record, thread)) return;
     }
+    end_turn(thread);
+  }
+
+  void end_turn(BatonThread& thread) {
     Worker& worker = *worker_of_[&thread];
     scheduler_.finish(worker.turn, now());
     leave(worker);
@@ -394,15 +457,31 @@ class ManualExecutor::Driver {
     }
     AwaitState& state = *extras.await_request;  // Kept by the record until it asks for the next thing.
     if (state.satisfied()) return false;
-    extras.await_error = scheduler_.check_await(record, state, false, now());
+    Awaiting awaiting(state, false);
+    extras.await_error = refusal(record, awaiting);
     if (extras.await_error) return false;
-    scheduler_.park(worker->turn, state, std::nullopt, now());
+    scheduler_.park(worker->turn, awaiting, std::nullopt, now());
     leave(*worker);
-    arm(record, state);
+    begin_await(record, awaiting);
     return true;
   }
 
-  void arm(TaskRecord& record, AwaitState& state) {
+  // Why the task must not wait; null when it may.
+  std::unique_ptr<Error> refusal(TaskRecord& task, Awaiting& awaiting) {
+    auto verdict = Awaiting::Verdict::kMay;
+    do {
+      verdict = scheduler_.check_await(task, awaiting, now());
+    } while (verdict == Awaiting::Verdict::kMay && awaiting.checked < awaiting.state.records().size());
+    apply();
+    if (verdict == Awaiting::Verdict::kMay) return nullptr;
+    return std::make_unique<Error>(verdict == Awaiting::Verdict::kCycle ? internal::cycle_error(task, awaiting.cycle)
+                                                                        : internal::out_of_time_error(task));
+  }
+
+  void begin_await(TaskRecord& record, Awaiting& awaiting) {
+    AwaitState& state = awaiting.state;
+    while (!awaiting.is_through() && scheduler_.check_more(record, awaiting, now())) {
+    }
     state.arm([this, awaiter = TaskRef(record), &state] {
       scheduler_.resume(*awaiter, state, now());
       apply();
@@ -477,13 +556,16 @@ void ManualExecutor::run() { driver_->run(); }
 void ManualExecutor::advance(Duration duration) { driver_->run_to(saturating_add(driver_->now(), duration)); }
 bool ManualExecutor::run_until_idle(Duration limit) {
   driver_->run();
-  return driver_->drive([this] { return driver_->scheduler().present() == 0; }, saturating_add(driver_->now(), limit));
+  const auto is_idle = [this] {
+    return driver_->scheduler().present() == 0 && driver_->scheduler().chores_open() == 0;
+  };
+  return driver_->drive(is_idle, saturating_add(driver_->now(), limit));
 }
 void ManualExecutor::spend(Duration duration) { driver_->spend(duration); }
 std::string ManualExecutor::leaks() const { return driver_->leaks(); }
 Clock& ManualExecutor::clock() { return driver_->clock(); }
 
-ResolvedLimits ManualExecutor::resolve(std::string_view group) { return driver_->scheduler().resolve(group); }
+ResolvedLimits ManualExecutor::resolve(std::string_view group) { return driver_->resolve(group); }
 
 Result<void> ManualExecutor::set_limits(std::string_view group, const GroupLimits& limits) {
   if (auto key = check_key(group); !key) return key;
@@ -494,8 +576,7 @@ Result<void> ManualExecutor::set_limits(std::string_view group, const GroupLimit
 
 Result<void> ManualExecutor::clear_limits(std::string_view group) {
   if (auto key = check_key(group); !key) return key;
-  driver_->scheduler().clear_limits(group, driver_->now());
-  driver_->apply();
+  driver_->clear_limits(group);
   return {};
 }
 
@@ -516,8 +597,7 @@ Result<void> ManualExecutor::set_paused(std::string_view group, bool paused) {
 
 Result<void> ManualExecutor::shutdown_group(std::string_view group) {
   if (auto key = check_key(group); !key) return key;
-  driver_->scheduler().shutdown_group(group, driver_->now());
-  driver_->apply();
+  driver_->shutdown_group(group);
   return {};
 }
 
@@ -557,8 +637,7 @@ void ManualExecutor::follow_record(TaskRecord& record, TaskRecord& predecessor) 
 }
 std::uint32_t ManualExecutor::shortest_queue() { return driver_->scheduler().shortest_queue(); }
 void ManualExecutor::close_lease(internal::GroupLease& lease) {
-  driver_->scheduler().close_lease(lease, driver_->now());
-  driver_->apply();
+  driver_->close_lease(lease);
 }
 void ManualExecutor::cancel_record(TaskRecord& record) { driver_->cancel(record); }
 std::unique_ptr<Error> ManualExecutor::await(AwaitState& state, std::optional<Time> until) {

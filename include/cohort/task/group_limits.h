@@ -3,6 +3,7 @@
 #include <concepts>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "cohort/base/token_bucket.h"
@@ -27,6 +28,9 @@ class Limit {
 /// What happens to a task that finds its group full.
 enum class OverflowPolicy : std::uint8_t {
   kReject,         ///< It settles as rejected.
+  /// The submitter waits at the door, ahead of the queue, until the task may start, and runs it itself. From inside a
+  /// task it is rejected instead.
+  kCallerRuns,
   kBlock,          ///< The submitter waits for a place; from inside a task it is rejected instead.
   kDiscardOldest,  ///< The oldest of the lowest priority settles as rejected; the new one if it is the lowest.
 };
@@ -51,6 +55,29 @@ struct GroupLimits {
   friend bool operator==(const GroupLimits&, const GroupLimits&) = default;
 };
 
+/// Where the limit of a group came from.
+enum class LimitSource : std::uint8_t {
+  kBuiltIn,   ///< Nobody said anything.
+  kDefaults,  ///< GroupExecutorOptions::defaults,
+  kResolver,  ///< ::resolver,
+  kGroups,    ///< or ::groups.
+  kChanged,   ///< set_limits() or resize().
+};
+[[nodiscard]] std::string_view to_string(LimitSource source);
+
+/// One source for each limit.
+struct LimitSources {
+  LimitSource max_concurrency = LimitSource::kBuiltIn;
+  LimitSource max_in_flight = LimitSource::kBuiltIn;
+  LimitSource max_waiting = LimitSource::kBuiltIn;
+  LimitSource max_overrunning = LimitSource::kBuiltIn;
+  LimitSource weight = LimitSource::kBuiltIn;
+  LimitSource overflow = LimitSource::kBuiltIn;
+  LimitSource rate = LimitSource::kBuiltIn;
+
+  friend bool operator==(const LimitSources&, const LimitSources&) = default;
+};
+
 /// Limits after all sources have been asked and corrected: what holds.
 struct ResolvedLimits {
   std::uint32_t max_concurrency = 1;
@@ -60,6 +87,7 @@ struct ResolvedLimits {
   double weight = 1.0;
   OverflowPolicy overflow = OverflowPolicy::kReject;
   std::optional<Rate> rate = {};
+  LimitSources sources = {};
 
   friend bool operator==(const ResolvedLimits&, const ResolvedLimits&) = default;
 };

@@ -143,13 +143,14 @@ class CallableRecord final : public ResultRecord<BodyValue<F>> {
       this->extras();
       this->special = true;
     }
+    this->drops_users_code = !std::is_trivially_destructible_v<F> || kKeepsUsersValue;
   }
 
   bool run() override {
     if constexpr (can_be_empty<F>) {
       if (callable_ && !static_cast<bool>(*callable_)) {
         this->end_with_error({ErrorCode::kInvalid, "the callable is empty", {}});
-        callable_.reset();
+        drop_callable();
         return true;
       }
     }
@@ -158,12 +159,16 @@ class CallableRecord final : public ResultRecord<BodyValue<F>> {
     } else {
       this->end_with_outcome_of([this]() -> decltype(auto) { return call_body(*callable_, stop_); });
     }
-    callable_.reset();
+    drop_callable();
     return true;
   }
 
   [[nodiscard]] bool is_coroutine() const override { return is_task_v<Returned<F>>; }
-  void drop_body() override { callable_.reset(); }
+  void drop_body() override { drop_callable(); }
+  void drop_value() override {
+    this->value.reset();
+    this->drops_users_code = false;
+  }
 
  protected:
   void on_stop() override {
@@ -171,6 +176,13 @@ class CallableRecord final : public ResultRecord<BodyValue<F>> {
   }
 
  private:
+  static constexpr bool kKeepsUsersValue =
+      !std::is_trivially_destructible_v<typename ResultRecord<BodyValue<F>>::Value>;
+  void drop_callable() {
+    callable_.reset();
+    if constexpr (!kKeepsUsersValue) this->drops_users_code = false;
+  }
+
   struct Nothing {};
   using Coroutine = typename std::conditional_t<is_task_v<Returned<F>>, std::type_identity<Returned<F>>,
                                                 std::type_identity<Nothing>>::type;

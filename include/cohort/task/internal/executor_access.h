@@ -48,5 +48,9 @@ void request_sleep(Duration duration, std::coroutine_handle<> resume_point, bool
 [[nodiscard]] bool current_task_is_to_stop();
 /// Why the await that the current task has come back from failed, or null.
 std::unique_ptr<Error> take_await_error();
+/// The same for any task, on its own thread.
+std::unique_ptr<Error> collect_await_error(TaskRecord& task);
+/// Why a task that has run out of time cannot await.
+[[nodiscard]] Error out_of_time_error(const TaskRecord& task);
 
 }  // namespace cohort::internal

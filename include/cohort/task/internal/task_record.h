@@ -76,6 +76,7 @@ struct TaskExtras {
   std::coroutine_handle<> resume_point;
   Ref<AwaitState> await_request;  ///< Null: it sleeps until `sleep_until`.
   Time sleep_until{};
+  bool out_of_time = false;                      ///< Its last await failed because its own time ran out.
   bool sleeps_until_stop = false;                ///< A stop request ends its sleep.
   bool woken_by_stop = false;                    ///< The scheduler's, before it goes on: it has been.
   std::atomic<std::stop_source*> stop{nullptr};  ///< Of a body that has asked for a token, see this_task.
@@ -192,6 +193,10 @@ class TaskRecord : public ListLinks<TaskRecord> {
   [[nodiscard]] virtual bool is_promise() const { return false; }
   /// Drops the callable of a task that will never run.
   virtual void drop_body() {}
+  /// Drops the value of a task that has ended and that nobody can ask for it any more.
+  virtual void drop_value() {}
+  /// Whether only one reference is left. If it is the caller's, there will be no other.
+  [[nodiscard]] bool has_one_reference() const { return references_.load(std::memory_order_acquire) == 1; }
 
   /// Hints that it is about to be read and written.
   void prefetch() const {
@@ -247,6 +252,8 @@ class TaskRecord : public ListLinks<TaskRecord> {
   bool asked_to_stop = false;    ///< The scheduler has said so; its driver tells the body soon.
   bool kept = false;             ///< Its executor has no reference of its own: it runs where it was made.
   bool claimed_by_body = false;  ///< The body's; the scheduler reads it after the body has ended.
+  /// Dropping it may take a user's time: his callable or his value is in it, and does something when it is destroyed.
+  bool drops_users_code = false;
 
  private:
   TaskStatus outcome_ = TaskStatus::kSuccess;  // Of a body that nobody could contest.
