@@ -439,6 +439,7 @@ MassTimeout mass_timeout() {
     last = std::max(last, result.ended_at);
   }
   std::ranges::sort(delays);
+  if (std::getenv("DBG")) for (double q : {0.5, 0.9, 0.99, 0.995, 0.999}) std::fprintf(stderr, "q%g %g of %zu\n", q, delays[static_cast<std::size_t>(static_cast<double>(delays.size()) * q)], delays.size());
   return {delays[delays.size() * 999 / 1000], std::chrono::duration<double>(last - deadline).count()};
 }
 

@@ -249,6 +249,8 @@ class Scheduler {
     return ready_[kReadyForChores].empty() ? Time::max() : chores_wait_since_;
   }
   [[nodiscard]] std::uint64_t chores_open() const { return chores_open_; }
+  /// How many turns of chores have been taken.
+  [[nodiscard]] std::uint64_t chore_turns() const { return chore_turns_taken_; }
   [[nodiscard]] const GroupPolicy& policy() const { return policy_; }
   /// There is one worker more that has nothing to do,
   void add_idle_worker(Time now);
@@ -320,6 +322,8 @@ class Scheduler {
   void end_drain(std::string_view key, Time now);
   /// Nothing of it waits, runs or is parked.
   [[nodiscard]] bool is_drained(std::string_view key) const;
+  /// And all results are out.
+  [[nodiscard]] bool is_quiet(std::string_view key) const;
   /// What a drain of the group waits for.
   [[nodiscard]] std::vector<TaskRef> open_tasks(std::string_view key) const;
   /// From now on only tasks may submit.
@@ -327,6 +331,7 @@ class Scheduler {
   /// From now on nobody may; what waits is cancelled, what runs is asked to stop. To be repeated while it says true.
   bool cancel_all(EndAll& all, Time now);
   [[nodiscard]] bool is_drained() const;
+  [[nodiscard]] bool is_quiet() const { return is_drained() && chores_open_ == 0; }
 
   // Seen from outside.
   [[nodiscard]] std::uint32_t shortest_queue() const { return policy_.shortest_queue(); }
@@ -555,6 +560,7 @@ class Scheduler {
   Time now_;
   Actions actions_;
   bool own_call_ = false;   // See OwnCall.
+  bool many_are_due_ = false;  // The last tick() has left some.
   bool in_tick_ = false;    // Perhaps on the thread that fires timers.
   bool ends_turn_ = false;  // What is forgotten was in a turn whose worker has just come back from it.
 
@@ -603,6 +609,7 @@ class Scheduler {
   Group house_{std::string_view()};  // Has those that are no group's.
   std::uint64_t chores_open_ = 0;
   Time chores_wait_since_{};
+  std::uint64_t chore_turns_taken_ = 0;
 
   // Time.
   TimerQueue task_timers_;   // TaskExtras::OwnedTimer.

@@ -59,6 +59,7 @@ void Scheduler<Faults>::take_chores_of(Group& group, Turn& turn) {
   charge(group, segment.charged_ns);
   refresh(group);
   chores_wait_since_ = now_;
+  ++chore_turns_taken_;
   turn.of_chores = turn.out = true;
   turn.taken_at = now_;
   turn.expected = Duration(static_cast<std::int64_t>(segment.charged_ns));

@@ -277,12 +277,18 @@ std::vector<TaskRef> Scheduler<Faults>::open_tasks(std::string_view key) const {
 template <class Faults>
 bool Scheduler<Faults>::is_drained(std::string_view key) const {
   const Group* group = find(key);
-  return group == nullptr || (group->present == group->overrunning && group->chores_open == 0);
+  return group == nullptr || group->present == group->overrunning;
+}
+
+template <class Faults>
+bool Scheduler<Faults>::is_quiet(std::string_view key) const {
+  const Group* group = find(key);
+  return is_drained(key) && (group == nullptr || group->chores_open == 0);
 }
 
 template <class Faults>
 bool Scheduler<Faults>::is_drained() const {
-  return present_ == overrunning_ && chores_open_ == 0;
+  return present_ == overrunning_;
 }
 
 template <class Faults>

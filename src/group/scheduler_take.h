@@ -157,8 +157,8 @@ ReadyKind Scheduler<Faults>::instead_of_continuing(const Group& group, const std
 template <class Faults>
 bool Scheduler<Faults>::take(Turn& turn, std::span<const Submitted> arrivals, Time now) {
   EventScope event(*this, now);
-  constexpr int kFewTimers = 16;  // The driver sees to the rest.
-  if (next_timer().value_or(Time::max()) <= now_) tick_some(kFewTimers);
+  constexpr int kFewTimers = 16;  // Where there are many, they are left to tick() and its pace.
+  if (!many_are_due_ && next_timer().value_or(Time::max()) <= now_) tick_some(kFewTimers);
   if (!Faults::kForgetWake) wake_pending_ = false;
   ++takes_;
   [[maybe_unused]] const std::uint32_t before = global_running_;

@@ -52,6 +52,7 @@ template <class Faults>
 void Scheduler<Faults>::tick(Time now) {
   EventScope event(*this, now);
   tick_some(kPortion);
+  many_are_due_ = next_timer().value_or(Time::max()) <= now_;
 }
 
 // Of what is due at most so many, the others next time.
@@ -222,7 +223,7 @@ void Scheduler<Faults>::arm_eviction() {
     return;
   }
   const Time due = saturating_add(first->in_line_since, evict_after_);
-  evict_at_ = std::max(due, saturating_add(now_, std::chrono::milliseconds(1)));
+  evict_at_ = std::max(due, saturating_add(now_, std::chrono::microseconds(250)));
 }
 
 // A bounded number at a time. A group that is busy leaves the line; one that has been used in between, or whose tokens

@@ -422,7 +422,8 @@ Result<void> ThreadDriver::drain(std::string_view key, Duration timeout) {
   std::unique_ptr<Error> conflict;
   bool drained = false;
   if (task == nullptr) {
-    drained = wait_for_progress([&]() COHORT_REQUIRES(mutex_) { return scheduler_.is_drained(key); }, until);
+    wait_for_progress([&]() COHORT_REQUIRES(mutex_) { return scheduler_.is_quiet(key); }, until);
+    drained = with_scheduler([&](Scheduler<>& scheduler, Time) { return scheduler.is_drained(key); });
   }
   while (task != nullptr && !drained && !conflict && clock_.now() < until) {
     std::vector<TaskRef> open = with_scheduler([&](Scheduler<>& scheduler, Time) { return scheduler.open_tasks(key); });
@@ -446,8 +447,9 @@ Result<void> ThreadDriver::shutdown(Duration timeout) {
   }
   const Time until = saturating_add(clock_.now(), timeout);
   with_scheduler([](Scheduler<>& scheduler, Time now) { scheduler.close(now); });
-  const auto drained = [this]() COHORT_REQUIRES(mutex_) { return scheduler_.is_drained(); };
-  if (wait_for_progress(drained, until)) return {};
+  const auto is_quiet = [this]() COHORT_REQUIRES(mutex_) { return scheduler_.is_quiet(); };
+  if (wait_for_progress(is_quiet, until)) return {};
+  if (with_scheduler([](Scheduler<>& scheduler, Time) { return scheduler.is_drained(); })) return {};
   EndAll all;
   while (with_scheduler([&](Scheduler<>& scheduler, Time now) { return scheduler.cancel_all(all, now); })) {
   }

@@ -54,7 +54,8 @@ namespace cohort::internal {
 /// run, or chores wait. A turn whose task takes long loses its rest, and a thread that the kernel says is blocked gets a
 /// slot to stand in for it. A group whose tasks were found to block is expected to do so again, and its next ones are
 /// stood in for at once. A stand-in's slot goes when the body is back. Chores that nobody has come for in a millisecond
-/// get a thread without a slot, that does nothing else: so two workers that spin until they are told to stop are told.
+/// get a thread without a slot, that does nothing else until somebody comes for them again: so two workers that spin until
+/// they are told to stop are told.
 ///
 /// **A caller at a door** waits on a Runner of his own (`waiting_` has it by his task), until his task is let into the
 /// queue, or has ended, or he is handed a turn with it to run it himself.
@@ -150,7 +151,8 @@ class ThreadDriver {
     std::atomic<bool> called{false};   // Set with the lock held: it has a slot, or its wait is over.
     std::atomic<bool> in_body{false};  // In a user's code: only there a thread can block.
     bool has_slot = false;
-    bool for_chores = false;  // Without a slot: counted in chore_threads_.
+    bool for_chores = false;         // Without a slot: counted in chore_threads_.
+    std::uint64_t chore_turns = 0;  // How many had been taken by anybody when it had taken its last one.
     bool asleep = false;   // Needs to be notified.
     bool spins = false;    // Looks for work before it falls asleep: counted in spinning_.
     bool arrives = false;  // Has been given a slot and not looked yet: counted in arriving_.

@@ -136,7 +136,8 @@ bool ThreadDriver::next_turn(Runner& runner) {
 }
 
 ThreadDriver::Next ThreadDriver::take_chores(Runner& runner, Time now) {
-  if (scheduler_.take_chores(*runner.turn, now)) {
+  const bool alone = std::exchange(runner.chore_turns, scheduler_.chore_turns() + 1) == scheduler_.chore_turns();
+  if (alone && scheduler_.take_chores(*runner.turn, now)) {
     enter_turn(runner, now);
     return Next::kRun;
   }

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <thread>
 #include <utility>
@@ -13,7 +14,7 @@
 namespace cohort::internal {
 namespace {
 
-constexpr Duration kBreath = std::chrono::microseconds(50);
+constexpr Duration kBreath = std::chrono::microseconds(200);
 
 }  // namespace
 
@@ -154,9 +155,11 @@ void ThreadDriver::look_around() {
   perform(after);
 }
 
-// One more thread at a time: it takes chores until there are none, and the next look shows whether that is enough.
+// One more thread at a time, and the more there are the later.
 void ThreadDriver::help_with_chores(Time now, Aftermath& after) {
-  if (scheduler_.chores_wait_since() > now - kChoresWaitFor || chore_threads_ >= max_threads_) return;
+  constexpr std::uint32_t kMostDoublings = 10;
+  const Duration patience = kChoresWaitFor * (1 << std::min(chore_threads_, kMostDoublings));
+  if (scheduler_.chores_wait_since() > now - patience || chore_threads_ >= max_threads_) return;
   Runner* runner = nullptr;
   if (resting_.empty()) {
     runner = &spare_runner();
@@ -169,6 +172,7 @@ void ThreadDriver::help_with_chores(Time now, Aftermath& after) {
     call(*runner, after);
   }
   runner->for_chores = true;
+  runner->chore_turns = scheduler_.chore_turns();
   ++chore_threads_;
 }
 

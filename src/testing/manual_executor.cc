@@ -200,7 +200,8 @@ class ManualExecutor::Driver {
     std::unique_ptr<Error> conflict;
     bool drained = false;
     if (own_task() == nullptr) {
-      drained = drive([&] { return scheduler_.is_drained(key); }, until);
+      drive([&] { return scheduler_.is_quiet(key); }, until);
+      drained = scheduler_.is_drained(key);
     }
     while (own_task() != nullptr && !drained && !conflict && now() < until) {
       std::vector<TaskRef> open = scheduler_.open_tasks(key);
@@ -225,7 +226,8 @@ class ManualExecutor::Driver {
           ErrorCode::kConflict, "task '" + task->task_id() + "' cannot shut down the executor that runs it", {}};
     }
     scheduler_.close(now());
-    if (drive([&] { return scheduler_.is_drained(); }, saturating_add(now(), timeout))) return {};
+    drive([&] { return scheduler_.is_quiet(); }, saturating_add(now(), timeout));
+    if (scheduler_.is_drained()) return {};
     for (EndAll all; scheduler_.cancel_all(all, now());) apply();
     apply();
     run();
