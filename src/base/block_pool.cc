@@ -1,22 +1,16 @@
 #include "cohort/base/internal/block_pool.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <new>
 #include <utility>
 #include <vector>
 
+#include "base/sanitized.h"
+#include "cohort/base/internal/pages.h"
 #include "cohort/base/mutex.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define COHORT_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define COHORT_SANITIZED 1
-#endif
-#endif
 
 namespace cohort::internal {
 
@@ -29,11 +23,10 @@ void free_block(void* block, std::size_t) { ::operator delete(block); }
 
 namespace {
 
-// Sizes are 8 modulo 16: with malloc's own 8 bytes a block then fills its chunk exactly.
-constexpr std::size_t kLargest = 2056;
-constexpr std::size_t kClasses = kLargest / 16 + 1;
-constexpr std::size_t class_of(std::size_t size) { return size <= 8 ? 0 : (size + 7) / 16; }
-constexpr std::size_t size_of(std::size_t size_class) { return 16 * size_class + 8; }
+constexpr std::size_t kLargest = 2048;
+constexpr std::size_t kClasses = kLargest / 16;
+constexpr std::size_t class_of(std::size_t size) { return size == 0 ? 0 : (size - 1) / 16; }
+constexpr std::size_t size_of(std::size_t size_class) { return 16 * (size_class + 1); }
 
 struct Magazine {
   static constexpr std::uint32_t kBlocks = 64;
@@ -43,47 +36,120 @@ struct Magazine {
   void push(void* block) { blocks[count++] = block; }
   void* pop() { return blocks[--count]; }
 
-  Magazine() = default;
-  Magazine(const Magazine&) = delete;
-  Magazine& operator=(const Magazine&) = delete;
-  ~Magazine() {
-    while (!empty()) std::free(pop());
-  }
-
   std::uint32_t count = 0;
   std::array<void*, kBlocks> blocks;
 };
 
 using MagazinePtr = std::unique_ptr<Magazine>;
 
-// The magazines of one size that no thread holds.
+// A page cut into blocks of one size: this stands at its beginning.
+struct Slab {
+  Slab* previous = nullptr;  // Of those with a free block.
+  Slab* next = nullptr;
+  void* free = nullptr;      // Freed blocks, linked through their first bytes;
+  std::uint32_t fresh = 0;   // those behind this one have never been used.
+  std::uint32_t used = 0;
+};
+constexpr std::size_t kSlabHeader = 64;
+static_assert(sizeof(Slab) <= kSlabHeader);
+
+// The blocks of one size that no thread holds: whole magazines, and what is free in pages.
 class Depot {
  public:
-  // A full one, or null.
-  MagazinePtr take_full() COHORT_EXCLUDES(mutex_) {
+  // A full one; less full if there is no memory, or null.
+  MagazinePtr take_full(std::size_t block_size) COHORT_EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
-    if (full_.empty()) return nullptr;
-    MagazinePtr magazine = std::move(full_.back());
-    full_.pop_back();
-    return magazine;
+    if (!full_.empty()) {
+      MagazinePtr magazine = std::move(full_.back());
+      full_.pop_back();
+      return magazine;
+    }
+    MagazinePtr magazine(new (std::nothrow) Magazine);
+    if (!magazine) return nullptr;
+    while (!magazine->full()) {
+      void* const block = cut(block_size);
+      if (block == nullptr) break;
+      magazine->push(block);
+    }
+    return magazine->empty() ? nullptr : std::move(magazine);
   }
 
-  // The blocks of what finds no room go back to the system.
+  // What finds no room goes back to its pages.
   void put(MagazinePtr magazine, std::size_t block_size) COHORT_EXCLUDES(mutex_) {
-    if (magazine->empty()) return;
     MutexLock lock(mutex_);
-    try {
-      if (full_.size() * Magazine::kBlocks * block_size < kMostBytes) full_.push_back(std::move(magazine));
-    } catch (const std::bad_alloc&) {
-      // Then they go back too.
+    if (full_.size() * Magazine::kBlocks * block_size < kMostBytes && magazine->full()) {
+      try {
+        full_.push_back(std::move(magazine));
+        return;
+      } catch (const std::bad_alloc&) {
+        // Then they go back too.
+      }
     }
-    lock.unlock();
+    while (!magazine->empty()) give_back(magazine->pop(), block_size);
+  }
+
+  // For a thread without a cache.
+  void* allocate_one(std::size_t block_size) COHORT_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    return cut(block_size);
+  }
+  void free_one(void* block, std::size_t block_size) COHORT_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    give_back(block, block_size);
   }
 
  private:
-  static constexpr std::size_t kMostBytes = std::size_t{16} << 20;
+  static constexpr std::size_t kMostBytes = std::size_t{8} << 20;
+
+  static std::uint32_t blocks_in_slab(std::size_t block_size) {
+    return static_cast<std::uint32_t>((kPageBytes - kSlabHeader) / block_size);
+  }
+
+  void* cut(std::size_t block_size) COHORT_REQUIRES(mutex_) {
+    if (with_room_ == nullptr) {
+      void* page = nullptr;
+      try {
+        page = take_page();
+      } catch (const std::bad_alloc&) {
+        return nullptr;
+      }
+      list(*::new (page) Slab);
+    }
+    Slab& slab = *with_room_;
+    void* block = slab.free;
+    if (block != nullptr) {
+      slab.free = *static_cast<void**>(block);
+    } else {
+      block = reinterpret_cast<char*>(&slab) + kSlabHeader + slab.fresh++ * block_size;
+    }
+    if (++slab.used == blocks_in_slab(block_size)) unlist(slab);
+    return block;
+  }
+
+  void give_back(void* block, std::size_t block_size) COHORT_REQUIRES(mutex_) {
+    const auto address = reinterpret_cast<std::uintptr_t>(block);
+    auto& slab = *reinterpret_cast<Slab*>(address - address % kPageBytes);
+    *static_cast<void**>(block) = slab.free;
+    slab.free = block;
+    if (slab.used-- == blocks_in_slab(block_size)) list(slab);
+    if (slab.used != 0) return;
+    unlist(slab);
+    give_page(&slab);
+  }
+
+  void list(Slab& slab) COHORT_REQUIRES(mutex_) {
+    slab.previous = nullptr;
+    slab.next = std::exchange(with_room_, &slab);
+    if (slab.next != nullptr) slab.next->previous = &slab;
+  }
+  void unlist(Slab& slab) COHORT_REQUIRES(mutex_) {
+    (slab.previous != nullptr ? slab.previous->next : with_room_) = slab.next;
+    if (slab.next != nullptr) slab.next->previous = slab.previous;
+  }
+
   Mutex mutex_;
-  std::vector<MagazinePtr> full_ COHORT_GUARDED_BY(mutex_);  // Those that a thread left behind are not quite full.
+  std::vector<MagazinePtr> full_ COHORT_GUARDED_BY(mutex_);
+  Slab* with_room_ COHORT_GUARDED_BY(mutex_) = nullptr;
 };
 
 Depot& depot_of(std::size_t size_class) {
@@ -119,7 +185,7 @@ class ThreadCache {
       std::swap(loaded.current, loaded.spare);
       return loaded.current->pop();
     }
-    if (MagazinePtr full = depot_of(size_class).take_full()) {
+    if (MagazinePtr full = depot_of(size_class).take_full(size_of(size_class))) {
       loaded.current = std::move(full);
       return loaded.current->pop();
     }
@@ -135,7 +201,7 @@ class ThreadCache {
       }
     }
     if (!loaded.current) loaded.current.reset(new (std::nothrow) Magazine);
-    if (!loaded.current) return std::free(block);
+    if (!loaded.current) return depot_of(size_class).free_one(block, size_of(size_class));
     loaded.current->push(block);
   }
 
@@ -155,7 +221,7 @@ void* allocate_block(std::size_t size) {
   const std::size_t size_class = class_of(size);
   ThreadCache* cache = ThreadCache::mine();
   void* block = cache != nullptr ? cache->allocate(size_class) : nullptr;
-  if (block == nullptr) block = std::malloc(size_of(size_class));
+  if (block == nullptr) block = depot_of(size_class).allocate_one(size_of(size_class));
   if (block == nullptr) throw std::bad_alloc();
   return block;
 }
@@ -166,7 +232,7 @@ void free_block(void* block, std::size_t size) {
   } else if (ThreadCache* cache = ThreadCache::mine()) {
     cache->free(class_of(size), block);
   } else {
-    std::free(block);
+    depot_of(class_of(size)).free_one(block, size_of(class_of(size)));
   }
 }
 

@@ -5,17 +5,26 @@
 #include <utility>
 
 namespace cohort::internal {
+namespace {
+
+constexpr std::size_t kMovedAtOnce = 32;
+
+}  // namespace
 
 GroupTable::~GroupTable() {
   for_each([](Group& group) { group.~Group(); });
+  for (Slab& slab : slabs_) {
+    if (slab.places != nullptr) give_page(slab.places);
+  }
 }
 
 Group& GroupTable::insert(std::string_view key, std::uint32_t hash) {
-  if (2 * (size_ + 1) > entries_.size()) resize(2 * entries_.size());
+  if (2 * (size_ + 1) > table_.size()) resize(2 * table_.size());
+  move_some(kMovedAtOnce);
   const std::uint32_t number = allocate();
   auto* group = ::new (slabs_[number / kSlabSize].places[number % kSlabSize].bytes) Group(key, hash);
   group->place = number;
-  put({number, hash});
+  put({number + 1, hash});
   ++size_;
   return *group;
 }
@@ -28,7 +37,7 @@ std::uint32_t GroupTable::allocate() {
   const std::uint32_t number = not_full_.back();
   Slab& slab = slabs_[number];
   if (slab.places == nullptr) {
-    slab.places.reset(new Slab::Place[kSlabSize]);
+    slab.places = static_cast<Slab::Place*>(take_page());
     for (std::size_t i = kSlabSize; i-- > 0;) {
       ::new (slab.places[i].bytes) Slab::Place*(slab.free);
       slab.free = &slab.places[i];
@@ -36,9 +45,9 @@ std::uint32_t GroupTable::allocate() {
   }
   Slab::Place* place = slab.free;
   slab.free = *std::launder(reinterpret_cast<Slab::Place**>(place->bytes));
-  slab.taken.set(static_cast<std::size_t>(place - slab.places.get()));
+  slab.taken.set(static_cast<std::size_t>(place - slab.places));
   if (++slab.used == kSlabSize) not_full_.pop_back();
-  return static_cast<std::uint32_t>(number * kSlabSize + static_cast<std::size_t>(place - slab.places.get()));
+  return static_cast<std::uint32_t>(number * kSlabSize + static_cast<std::size_t>(place - slab.places));
 }
 
 void GroupTable::free(Group& group) {
@@ -51,37 +60,63 @@ void GroupTable::free(Group& group) {
   slab.free = place;
   slab.taken.reset(number_in_slab);
   if (slab.used-- == kSlabSize) not_full_.push_back(number);
-  if (slab.used == 0) slab = {};
+  if (slab.used != 0) return;
+  give_page(slab.places);
+  slab = {};
 }
 
 void GroupTable::put(Entry entry) {
-  std::size_t place = entry.hash & mask_;
-  while (entries_[place].number != kNone) place = (place + 1) & mask_;
-  entries_[place] = entry;
+  std::size_t place = entry.hash & table_.mask();
+  while (table_[place].number != kNone) place = (place + 1) & table_.mask();
+  table_[place] = entry;
 }
 
 void GroupTable::erase(Group& group) {
-  std::size_t hole = group.hash & mask_;
-  while (entries_[hole].number != group.place) hole = (hole + 1) & mask_;
-  entries_[hole] = {};
+  take_out(group);
   free(group);
-  // Whoever stands behind the hole and would be looked for in front of it, or in it, moves there.
-  for (std::size_t place = (hole + 1) & mask_; entries_[place].number != kNone; place = (place + 1) & mask_) {
-    const std::size_t home = entries_[place].hash & mask_;
-    if (((place - home) & mask_) < ((place - hole) & mask_)) continue;
-    entries_[hole] = std::exchange(entries_[place], Entry());
-    hole = place;
-  }
   --size_;
-  if (entries_.size() > kSmallest && 16 * size_ < entries_.size()) resize(entries_.size() / 4);
+  if (table_.size() > kSmallest && 16 * size_ < table_.size()) resize(table_.size() / 4);
+  move_some(kMovedAtOnce);
 }
 
-void GroupTable::resize(std::size_t places) {
-  std::vector<Entry> old = std::exchange(entries_, std::vector<Entry>(std::max(places, kSmallest)));
-  mask_ = entries_.size() - 1;
-  for (Entry& entry : old) {
-    if (entry.number != kNone) put(entry);
+std::size_t GroupTable::place_in(const Table& table, const Group& group) {
+  std::size_t place = group.hash & table.mask();
+  while (table[place].number != kNone && table[place].number != group.place + 1) place = (place + 1) & table.mask();
+  return place;
+}
+
+void GroupTable::take_out(const Group& group) {
+  std::size_t hole = place_in(table_, group);
+  if (table_[hole].number == kNone) {
+    old_[place_in(old_, group)].number = kMoved;
+    return;
   }
+  table_[hole] = {};
+  // Whoever stands behind the hole and would be looked for in front of it, or in it, moves there.
+  for (std::size_t place = (hole + 1) & table_.mask(); table_[place].number != kNone;
+       place = (place + 1) & table_.mask()) {
+    const std::size_t home = table_[place].hash & table_.mask();
+    if (((place - home) & table_.mask()) < ((place - hole) & table_.mask())) continue;
+    table_[hole] = std::exchange(table_[place], Entry());
+    hole = place;
+  }
+}
+
+// Before the next resize is due, as many groups have come or gone as it takes to move all.
+void GroupTable::resize(std::size_t places) {
+  move_some(old_.size());
+  old_ = std::exchange(table_, Table(std::max(places, kSmallest)));
+  moved_ = 0;
+}
+
+void GroupTable::move_some(std::size_t places) {
+  for (; places > 0 && moved_ < old_.size(); --places) {
+    Entry& entry = old_[moved_++];
+    if (entry.number == kNone) continue;
+    if (entry.number != kMoved) put(entry);
+    entry.number = kMoved;
+  }
+  if (moved_ == old_.size()) old_ = Table();
 }
 
 }  // namespace cohort::internal
