@@ -6,14 +6,18 @@
 #include "cohort/base/error.h"
 #include "cohort/task/internal/await_state.h"
 #include "cohort/task/internal/task_record.h"
+#include "group/await_search.h"
 
 namespace cohort::internal {
+
+/// What a task of some scheduler waits for, under that one's lock.
+[[nodiscard]] AwaitEdge await_edge_of(const TaskRecord& record);
 
 /// Whether `record` cannot end before `awaiter` has ended: because it is that, or waits for tasks that cannot. Then the
 /// way from it back to `awaiter`, as far as one can be named; else nothing.
 ///
 /// A wait for one of several is a cycle only if all of them lead back, and a timed wait is none. Tasks of other
-/// executors count as able to end. A search of more than 10,000 tasks is given up as "no cycle".
+/// executors count as able to end, see FarWaits. A search of more than 10,000 tasks is given up as "no cycle".
 std::vector<TaskRef> find_await_cycle(const TaskRecord& awaiter, const TaskRef& record);
 
 /// "a cycle of awaits: ..."

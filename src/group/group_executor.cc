@@ -107,6 +107,9 @@ void GroupExecutor::cancel_record(TaskRecord& record) { driver_->cancel(record);
 std::unique_ptr<Error> GroupExecutor::await(AwaitState& state, std::optional<Time> until) {
   return driver_->await(state, until);
 }
+void GroupExecutor::mark_awaited(TaskRecord& record) {
+  driver_->with_scheduler([&](Scheduler<>& scheduler, Time now) { scheduler.mark_awaited_from_afar(record, now); });
+}
 void GroupExecutor::block(AwaitState& state) { driver_->block(state); }
 bool GroupExecutor::run_here(internal::TaskRef& record, Time now, internal::HereTurns& turns) {
   return driver_->run_here(record, now, turns);

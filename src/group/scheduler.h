@@ -19,6 +19,7 @@
 #include "cohort/task/internal/await_state.h"
 #include "cohort/task/internal/task_record.h"
 #include "group/await_cycle.h"
+#include "group/far_waits.h"
 #include "group/group.h"
 #include "group/group_policy.h"
 #include "group/group_table.h"
@@ -125,7 +126,8 @@ struct Awaiting {
   std::size_t checked = 0;      ///< So many of the awaited have been looked at for a cycle,
   std::size_t stuck = 0;        ///< so many of them cannot end before the one who waits,
   std::vector<TaskRef> cycle;   ///< as this shows;
-  std::size_t marked = 0;       ///< and so many have been marked as awaited,
+  bool is_far = false;          ///< Other executors have to do with it, see FarWaits.
+  std::size_t marked = 0;       ///< And so many have been marked as awaited,
   TaskRecord* chain = nullptr;  ///< the last of them with what it follows only as far as here.
   std::vector<TaskRef> held;    ///< Keeps that alive between two portions.
 
@@ -290,6 +292,8 @@ class Scheduler {
   void park(Turn& turn, Awaiting& awaiting, std::optional<Time> until, Time now);
   /// The next portion of what is awaited. False: that was all, or there is a cycle.
   bool check_more(TaskRecord& awaiter, Awaiting& awaiting, Time now);
+  /// A task of another executor awaits this one: it is awaited, with all that it depends on.
+  void mark_awaited_from_afar(TaskRecord& record, Time now);
   /// The await must not be after all: it ends with this error.
   void fail_await(TaskRecord& awaiter, const AwaitState& state, std::unique_ptr<Error> error, Time now);
   /// What it waited for has come. Does nothing unless it is parked for `state`.
@@ -469,6 +473,9 @@ class Scheduler {
   // scheduler_await.h
   TaskRecord* mark_awaited(TaskRecord& record);
   void end_wait(TaskRecord& record);
+  void note_far_wait(TaskRecord& awaiter, Awaiting& awaiting);
+  void note_far(TaskRecord& record);
+  static void forget_far_wait(TaskRecord& record);
   void check_some(const TaskRecord& awaiter, Awaiting& awaiting);
   void mark_some(const TaskRecord& awaiter, Awaiting& awaiting);
 

@@ -11,6 +11,10 @@
 // permits to come about. Who awaits that keeps his own, as if he slept: so a group's limits bound the calls it has
 // open.
 
+//
+// Awaits from one executor to another. The awaited task is marked by its own executor, as if it were awaited at home; and
+// what a circle could lead through is in FarWaits.
+
 #include "group/scheduler.h"
 
 namespace cohort::internal {
@@ -27,9 +31,10 @@ Awaiting::Verdict Scheduler<Faults>::check_await(TaskRecord& awaiter, Awaiting& 
 template <class Faults>
 void Scheduler<Faults>::check_some(const TaskRecord& awaiter, Awaiting& awaiting) {
   const std::span<const TaskRef> records = awaiting.state.records();
-  if (awaiting.timed) awaiting.checked = records.size();
   for (int i = 0; i < kPortion && awaiting.checked < records.size(); ++i) {
     const TaskRef& record = records[awaiting.checked++];
+    if (record->home != awaiter.home && record->home != nullptr) awaiting.is_far = true;
+    if (awaiting.timed) continue;
     std::vector<TaskRef> cycle = find_await_cycle(awaiter, record);
     if (cycle.empty()) continue;
     ++awaiting.stuck;
@@ -46,10 +51,56 @@ bool Scheduler<Faults>::check_more(TaskRecord& awaiter, Awaiting& awaiting, Time
   if (extras == nullptr || extras->awaiting != &awaiting.state) return false;
   if (awaiting.checked < awaiting.state.records().size()) {
     check_some(awaiter, awaiting);
+    note_far_wait(awaiter, awaiting);
     return awaiting.cycle.empty();
   }
   mark_some(awaiter, awaiting);
   return awaiting.chain != nullptr || awaiting.marked < awaiting.state.records().size();
+}
+
+// A wait that other executors have to do with is in FarWaits, unless it ends by itself.
+template <class Faults>
+void Scheduler<Faults>::note_far_wait(TaskRecord& awaiter, Awaiting& awaiting) {
+  TaskExtras& extras = awaiter.extras();
+  awaiting.is_far = awaiting.is_far || extras.awaited_from_afar;
+  if (!awaiting.is_far || awaiting.timed || extras.in_far_waits) return;
+  extras.in_far_waits = true;
+  FarWaits::all().add(awaiter, {awaiting.state.records(), awaiting.state.need()});
+  if (!extras.awaited_from_afar) return;
+  for (const TaskRef& record : awaiting.state.records()) {
+    if (record->home == awaiter.home) note_far(*record);
+  }
+}
+
+// With all that it waits for here. Like the search for a circle this gives up after many.
+template <class Faults>
+void Scheduler<Faults>::note_far(TaskRecord& record) {
+  constexpr std::size_t kMost = 10'000;
+  std::vector<TaskRecord*> found = {&record};
+  for (std::size_t i = 0; i < found.size() && found.size() < kMost; ++i) {
+    TaskRecord& each = *found[i];
+    if (each.is_done() || each.home != record.home || each.is_promise()) continue;
+    TaskExtras& extras = each.extras();
+    if (std::exchange(extras.awaited_from_afar, true)) continue;
+    const AwaitEdge edge = await_edge_of(each);
+    if (edge.need == 0) continue;
+    if (!std::exchange(extras.in_far_waits, true)) FarWaits::all().add(each, edge);
+    for (const TaskRef& next : edge.records) found.push_back(next.get());
+  }
+}
+
+template <class Faults>
+void Scheduler<Faults>::forget_far_wait(TaskRecord& record) {
+  TaskExtras* const extras = record.extras_if_any();
+  if (extras != nullptr && std::exchange(extras->in_far_waits, false)) FarWaits::all().remove(record);
+}
+
+template <class Faults>
+void Scheduler<Faults>::mark_awaited_from_afar(TaskRecord& record, Time now) {
+  EventScope event(*this, now);
+  if (record.is_done() || record.phase == Phase::kForgotten) return;
+  for (TaskRecord* each = &record; each != nullptr;) each = mark_awaited(*each);
+  note_far(record);
 }
 
 template <class Faults>
@@ -128,6 +179,7 @@ void Scheduler<Faults>::park(Turn& turn, Awaiting& awaiting, std::optional<Time>
   release_concurrency(group, record.holds_concurrency);
   release_global(record.holds_global);
   mark_some(record, awaiting);
+  note_far_wait(record, awaiting);
   refresh(group);
 }
 
@@ -141,6 +193,7 @@ void Scheduler<Faults>::resume(TaskRecord& record, const AwaitState& state, Time
 
 template <class Faults>
 void Scheduler<Faults>::end_wait(TaskRecord& record) {
+  forget_far_wait(record);
   record.extras().awaiting = nullptr;
   task_timers_.disarm(record.extras().wake);
   stop_waiting(record);

@@ -350,6 +350,7 @@ void Scheduler<Faults>::release(TaskRecord& record, Time now) {
   Group& group = *record.group;
   unlist(group, group.dependents, record);
   --group.following;
+  forget_far_wait(record);
   put_chore(group, Chore::release(std::exchange(record.extras().predecessor, TaskRef())));
   enqueue(group, record);
   refresh(group);
@@ -413,6 +414,7 @@ template <class Faults>
 void Scheduler<Faults>::part_with(TaskRecord& record) {
   disarm(record);
   if (TaskExtras* extras = record.extras_if_any(); extras != nullptr && extras->predecessor) {
+    forget_far_wait(record);
     put_chore(*record.group, Chore::release(std::exchange(extras->predecessor, TaskRef())));
   }
   record.phase = Phase::kForgotten;

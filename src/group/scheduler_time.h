@@ -105,6 +105,7 @@ void Scheduler<Faults>::sound_all() {
 template <class Faults>
 void Scheduler<Faults>::on_wake(TaskRecord& record) {
   if (record.phase != Phase::kSuspended && record.phase != Phase::kParked) return;
+  forget_far_wait(record);
   record.extras().awaiting = nullptr;
   stop_waiting(record);
 }
@@ -185,6 +186,7 @@ void Scheduler<Faults>::overrun(TaskRecord& record) {
     --group.parked;
     --parked_;
   }
+  forget_far_wait(record);
   record.extras().awaiting = nullptr;
   task_timers_.disarm(record.extras().wake);
   record.extras().out_of_time = true;

@@ -147,6 +147,10 @@ void ThreadDriver::begin_await(TaskRecord& record, Awaiting& awaiting) {
     if (!with_scheduler([&](Scheduler<>& scheduler, Time now) { return scheduler.check_more(record, awaiting, now); }))
       break;
   }
+  if (awaiting.is_far && awaiting.cycle.empty()) {
+    ExecutorAccess::mark_awaited_elsewhere(record, state);
+    awaiting.cycle = FarWaits::all().break_cycle(record);
+  }
   if (!awaiting.cycle.empty()) {
     auto error = error_of(Awaiting::Verdict::kCycle, record, awaiting);
     with_scheduler(

@@ -83,6 +83,14 @@ std::unique_ptr<Error> ExecutorAccess::await(AwaitState& state, std::optional<Ti
   return nullptr;
 }
 
+void ExecutorAccess::mark_awaited_elsewhere(const TaskRecord& awaiter, const AwaitState& state) {
+  for (const TaskRef& record : state.records()) {
+    if (record->home == nullptr || record->home == awaiter.home || record->is_promise()) continue;
+    const ExecutorHome::Visit visit(*record);
+    if (Executor* const executor = visit.executor()) executor->mark_awaited(*record);
+  }
+}
+
 void ExecutorAccess::block(AwaitState& state) {
   if (state.satisfied()) return;
   if (const TaskRecord* task = current_task()) {

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/task/internal/executor_access.h"
 #include "cohort/task/internal/listener_scope.h"
 #include "group/scheduler.h"
 #include "testing/baton.h"
@@ -49,8 +50,23 @@ class ManualExecutor::Driver {
   VirtualClock& clock() { return clock_; }
   [[nodiscard]] Time now() const { return clock_.now(); }
 
+  // Whoever drives one of several that are linked drives all of them.
+  void link(Driver& other) {
+    if (linked_ == other.linked_) return;
+    for (Driver* each : *other.linked_) {
+      linked_->push_back(each);
+      if (each != &other) each->linked_ = linked_;
+    }
+    other.linked_ = linked_;
+  }
+  void unlink() { std::erase(*linked_, this); }
+
   bool run_one() {
-    if (next_event() <= now()) pass_time(now());  // The clock may have been moved by somebody else.
+    return std::ranges::any_of(*linked_, [](Driver* each) { return each->run_own(); });
+  }
+
+  bool run_own() {
+    if (next_event() <= now()) catch_up();  // The clock may have been moved by somebody else.
     if (!freed_.empty()) {
       BatonThread* thread = freed_.front();
       freed_.pop_front();
@@ -84,14 +100,22 @@ class ManualExecutor::Driver {
 
   // Moves the clock to the next thing that happens by itself, at most to `end`. False when there is none.
   bool pass_time(Time end) {
-    const Time next = next_event();
+    Time next = Time::max();
+    for (const Driver* each : *linked_) next = std::min(next, each->next_event());
     if (next == Time::max() || next > end) return false;
     if (next > now()) clock_.set(next);
+    for (Driver* each : *linked_) {
+      if (each->next_event() <= now()) each->catch_up();
+    }
+    return true;
+  }
+
+  // Does what is due.
+  void catch_up() {
     while (Timer* due = sleeps_.pop_due(now())) freed_.push_back(static_cast<Sleep*>(due)->thread);
     if (scheduler_.next_timer().value_or(Time::max()) <= now()) scheduler_.tick(now());
     apply();
     if (extra_worker_at() <= now()) help_with_chores();
-    return true;
   }
 
   [[nodiscard]] Time next_event() const {
@@ -484,6 +508,15 @@ class ManualExecutor::Driver {
     AwaitState& state = awaiting.state;
     while (!awaiting.is_through() && scheduler_.check_more(record, awaiting, now())) {
     }
+    if (awaiting.is_far && awaiting.cycle.empty()) {
+      internal::ExecutorAccess::mark_awaited_elsewhere(record, state);
+      awaiting.cycle = internal::FarWaits::all().break_cycle(record);
+    }
+    if (!awaiting.cycle.empty()) {
+      auto error = std::make_unique<Error>(internal::cycle_error(record, awaiting.cycle));
+      scheduler_.fail_await(record, state, std::move(error), now());
+      return apply();
+    }
     state.arm([this, awaiter = TaskRef(record), &state] {
       scheduler_.resume(*awaiter, state, now());
       apply();
@@ -543,6 +576,7 @@ class ManualExecutor::Driver {
   std::unordered_map<TaskRecord*, BatonThread*> blocked_;  // The threads of parked bodies.
   std::unordered_map<BatonThread*, Worker*> worker_of_;    // Whose turn a thread runs.
   BatonThread* current_thread_ = nullptr;
+  std::shared_ptr<std::vector<Driver*>> linked_ = std::make_shared<std::vector<Driver*>>(1, this);
   internal::BatonThreads threads_;
 };
 
@@ -550,9 +584,18 @@ ManualExecutor::ManualExecutor(VirtualClock& clock, GroupExecutorOptions options
     : driver_(std::make_unique<Driver>(home(), clock, std::move(options))) {}
 ManualExecutor::~ManualExecutor() {
   driver_->end();
+  driver_->unlink();
   close_home();
 }
 
+void ManualExecutor::link(ManualExecutor& other) {
+  COHORT_ASSERT(&driver_->clock() == &other.driver_->clock(), "executors that are linked have one clock");
+  driver_->link(*other.driver_);
+}
+void ManualExecutor::mark_awaited(TaskRecord& record) {
+  driver_->scheduler().mark_awaited_from_afar(record, driver_->now());
+  driver_->apply();
+}
 bool ManualExecutor::run_one() { return driver_->run_one(); }
 void ManualExecutor::run() { driver_->run(); }
 void ManualExecutor::advance(Duration duration) { driver_->run_to(saturating_add(driver_->now(), duration)); }

@@ -74,6 +74,7 @@ class GroupExecutor final : public Executor {
   void cancel_record(internal::TaskRecord& record) override;
   void close_lease(internal::GroupLease& lease) override;
   std::unique_ptr<Error> await(internal::AwaitState& state, std::optional<Time> until) override;
+  void mark_awaited(internal::TaskRecord& record) override;
   void block(internal::AwaitState& state) override;
   [[nodiscard]] std::uint32_t shortest_queue() override;
   [[nodiscard]] Explanation explain_record(internal::TaskRecord& record) override;

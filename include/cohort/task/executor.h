@@ -233,6 +233,8 @@ class Executor {
   /// Blocks until `state` is satisfied or `until` has come; the current task, if any, is parked meanwhile. Returns why
   /// it could not wait: a cycle (kConflict), or the current task's own time-out (kTimedOut).
   virtual std::unique_ptr<Error> await(internal::AwaitState& state, std::optional<Time> until) = 0;
+  /// A task of another executor awaits this one.
+  virtual void mark_awaited([[maybe_unused]] internal::TaskRecord& record) {}
   /// Blocks this thread until `state` is satisfied, whatever the current task is: for one that has run out of time.
   virtual void block(internal::AwaitState& state) = 0;
   /// What BlockingRegion says of the current task.

@@ -22,7 +22,7 @@ namespace cohort {
 /// has a thread of its own, and exactly one thread runs at any time. Awaiting from outside drives the executor, through
 /// time if it must; when nothing is left that could happen, that is a deadlock and an assertion says who waits for
 /// what.
-/// A task of one ManualExecutor cannot await a task of another: nobody would drive that one.
+/// A task of one ManualExecutor can await a task of another only if the two are linked: else nobody would drive that one.
 ///
 /// Thread-safety: confined to the thread that made it and the bodies it runs.
 /// Example: examples/05_virtual_time.cc
@@ -31,6 +31,9 @@ class ManualExecutor final : public Executor {
   explicit ManualExecutor(VirtualClock& clock, GroupExecutorOptions options = {});
   /// As shutdown(0); then waits for the bodies, through virtual time.
   ~ManualExecutor() override;
+
+  /// From now on whoever drives one of the two drives both, through the time of their one clock.
+  void link(ManualExecutor& other);
 
   /// Does one thing that can be done now: a worker takes a turn, or a body goes on. False when there is none.
   bool run_one();
@@ -77,6 +80,7 @@ class ManualExecutor final : public Executor {
   void cancel_record(internal::TaskRecord& record) override;
   void close_lease(internal::GroupLease& lease) override;
   std::unique_ptr<Error> await(internal::AwaitState& state, std::optional<Time> until) override;
+  void mark_awaited(internal::TaskRecord& record) override;
   void block(internal::AwaitState& state) override;
   [[nodiscard]] std::uint32_t shortest_queue() override;
   [[nodiscard]] Explanation explain_record(internal::TaskRecord& record) override;

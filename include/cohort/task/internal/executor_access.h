@@ -26,6 +26,8 @@ struct ExecutorAccess {
   static std::unique_ptr<Error> await(AwaitState& state, std::optional<Time> until);
   /// As await, but blocks the thread where the current task cannot park any more.
   static void block(AwaitState& state);
+  /// Has those of the awaited tasks that are another executor's marked as awaited there.
+  static void mark_awaited_elsewhere(const TaskRecord& awaiter, const AwaitState& state);
   /// See BlockingRegion.
   static void begin_blocking(Executor& executor);
   static void end_blocking(Executor& executor);

@@ -76,6 +76,8 @@ struct TaskExtras {
   std::coroutine_handle<> resume_point;
   Ref<AwaitState> await_request;  ///< Null: it sleeps until `sleep_until`.
   Time sleep_until{};
+  bool awaited_from_afar = false;                ///< By a task of another executor, perhaps through others.
+  bool in_far_waits = false;                     ///< What it waits for is in FarWaits.
   bool out_of_time = false;                      ///< Its last await failed because its own time ran out.
   bool sleeps_until_stop = false;                ///< A stop request ends its sleep.
   bool woken_by_stop = false;                    ///< The scheduler's, before it goes on: it has been.
