@@ -439,7 +439,10 @@ MassTimeout mass_timeout() {
     last = std::max(last, result.ended_at);
   }
   std::ranges::sort(delays);
-  if (std::getenv("DBG")) for (double q : {0.5, 0.9, 0.99, 0.995, 0.999}) std::fprintf(stderr, "q%g %g of %zu\n", q, delays[static_cast<std::size_t>(static_cast<double>(delays.size()) * q)], delays.size());
+  if (std::getenv("DBG"))
+    for (double q : {0.5, 0.9, 0.99, 0.995, 0.999})
+      std::fprintf(stderr, "q%g %g of %zu\n", q,
+                   delays[static_cast<std::size_t>(static_cast<double>(delays.size()) * q)], delays.size());
   return {delays[delays.size() * 999 / 1000], std::chrono::duration<double>(last - deadline).count()};
 }
 
@@ -460,8 +463,8 @@ struct SlowToDestroy {
 // The 99th percentile of how late a coroutine wakes from a sleep of 10 ms, beside a group whose tasks time out all the
 // time and whose callables and results are slow to destroy.
 double timer_lateness_ms() {
-  GroupExecutor executor({.groups = {{"slow", {.max_concurrency = 8}}, {"quick", {.max_concurrency = 8}}},
-                          .threads = kWorkers});
+  GroupExecutor executor(
+      {.groups = {{"slow", {.max_concurrency = 8}}, {"quick", {.max_concurrency = 8}}}, .threads = kWorkers});
   std::atomic<bool> stop{false};
   std::thread producer([&] {
     while (!stop) {

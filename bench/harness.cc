@@ -51,8 +51,8 @@ double Suite::median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-// The number of values below the median is binomial: the bound is the first value in order that has at least 90 % of that
-// distribution below it.
+// The number of values below the median is binomial: the bound is the first value in order that has at least 90 % of
+// that distribution below it.
 double Suite::upper_bound(std::vector<double> values) {
   if (values.empty()) return std::nan("");
   std::ranges::sort(values);
@@ -165,8 +165,8 @@ void Suite::print(const Values& values, const std::vector<Made>& figures) const 
     const auto reaches = [&, upper = figure->bar.upper, measured = value](double bar) {
       return upper ? measured <= bar : measured >= bar;
     };
-    std::printf("%-28s %10.3g %10.3g %4s %5g %4s %5g  %s\n", figure->key.c_str(), value, upper_bound(rounds), sign, figure->bar.must, sign,
-                figure->bar.aim,
+    std::printf("%-28s %10.3g %10.3g %4s %5g %4s %5g  %s\n", figure->key.c_str(), value, upper_bound(rounds), sign,
+                figure->bar.must, sign, figure->bar.aim,
                 reaches(figure->bar.aim)    ? "aim reached"
                 : reaches(figure->bar.must) ? "reached"
                                             : "NOT REACHED");

@@ -8,8 +8,8 @@
 namespace cohort::bench {
 
 /// A set of measurements and the ratios made of them. Every single measurement runs in a process of its own. All
-/// measurements of a workload run the same rounds, interleaved. A ratio is made of each round's pair; the median over the
-/// rounds counts, and beside it stands an upper bound: with 90 % confidence the true median is not greater.
+/// measurements of a workload run the same rounds, interleaved. A ratio is made of each round's pair; the median over
+/// the rounds counts, and beside it stands an upper bound: with 90 % confidence the true median is not greater.
 ///
 ///     Suite suite("group");
 ///     suite.measure("grouped1", "cohort", "ns/task", [] { ... return nanoseconds; });
@@ -59,7 +59,7 @@ class Suite {
   };
   struct Figure {
     std::string key;
-    std::string workload;  ///< Which has to have been measured.
+    std::string workload;                                    ///< Which has to have been measured.
     std::function<std::vector<double>(const Values&)> make;  ///< By rounds; or just one.
     Bar bar;
   };

@@ -46,8 +46,8 @@ using MagazinePtr = std::unique_ptr<Magazine>;
 struct Slab {
   Slab* previous = nullptr;  // Of those with a free block.
   Slab* next = nullptr;
-  void* free = nullptr;      // Freed blocks, linked through their first bytes;
-  std::uint32_t fresh = 0;   // those behind this one have never been used.
+  void* free = nullptr;     // Freed blocks, linked through their first bytes;
+  std::uint32_t fresh = 0;  // those behind this one have never been used.
   std::uint32_t used = 0;
 };
 constexpr std::size_t kSlabHeader = 64;

@@ -28,16 +28,13 @@ Error error_of(const TaskRecord& record, const Reason& reason) {
               {}};
     case Why::kTimedOutBefore:
       return {ErrorCode::kTimedOut, "the time of " + task + " had run out when it was submitted", {}};
-    case Why::kFull:
-      return {ErrorCode::kRejected, how_full() + "; raise max_waiting or slow the producer", {}};
-    case Why::kNoRoomToFollow:
-      return {ErrorCode::kRejected, how_full() + " and no place for a following task", {}};
+    case Why::kFull: return {ErrorCode::kRejected, how_full() + "; raise max_waiting or slow the producer", {}};
+    case Why::kNoRoomToFollow: return {ErrorCode::kRejected, how_full() + " and no place for a following task", {}};
     case Why::kDiscarded:
       return {ErrorCode::kRejected,
               "discarded for a newer task: " + group + " has max_waiting " + number(0) + " and keeps the newest",
               {}};
-    case Why::kDraining:
-      return {ErrorCode::kEnded, group + " is draining and takes no new work from outside", {}};
+    case Why::kDraining: return {ErrorCode::kEnded, group + " is draining and takes no new work from outside", {}};
     case Why::kHopeless:
       return {ErrorCode::kRejected,
               task + " of " + group + " would wait for about " + number(0) + " ms, and its time runs out in " +
@@ -49,8 +46,8 @@ Error error_of(const TaskRecord& record, const Reason& reason) {
               "the group key is longer than " + std::to_string(TaskLabel::kMaxKeyBytes) + " bytes",
               {}};
     case Why::kIdTooLong:
-      return {ErrorCode::kInvalid, "the task id is longer than " + std::to_string(TaskLabel::kMaxIdLength) + " bytes",
-              {}};
+      return {
+          ErrorCode::kInvalid, "the task id is longer than " + std::to_string(TaskLabel::kMaxIdLength) + " bytes", {}};
     case Why::kTokenWasClosed: return {ErrorCode::kEnded, "the token for " + group + " has been closed", {}};
     case Why::kExecutorWasShutDown:
       return {ErrorCode::kEnded, "the executor has been shut down and takes no new work", {}};

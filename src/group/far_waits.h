@@ -13,8 +13,8 @@ namespace cohort::internal {
 ///
 /// Why no circle over several executors is missed. Whoever waits puts his wait in here first, then has what he awaits
 /// marked by its executors, which puts in the waits of that and of all that it depends on, and only then looks for a
-/// circle that leads back to him. So of the waits of a circle one is put in last, and who has put it in, or had it put in,
-/// looks when all are there.
+/// circle that leads back to him. So of the waits of a circle one is put in last, and who has put it in, or had it put
+/// in, looks when all are there.
 ///
 /// Thread-safety: thread-safe. Its lock is taken while that of a scheduler is held, never the other way round.
 class FarWaits {
@@ -25,8 +25,8 @@ class FarWaits {
   /// `edge` stays as it is until remove().
   void add(const TaskRecord& record, AwaitEdge edge) COHORT_EXCLUDES(mutex_);
   void remove(const TaskRecord& record) COHORT_EXCLUDES(mutex_);
-  /// A circle that `awaiter` is in; else nothing. Where there is one its wait is removed, so that only one of those in it
-  /// is told.
+  /// A circle that `awaiter` is in; else nothing. Where there is one its wait is removed, so that only one of those in
+  /// it is told.
   std::vector<TaskRef> break_cycle(const TaskRecord& awaiter) COHORT_EXCLUDES(mutex_);
 
  private:

@@ -61,11 +61,11 @@ struct alignas(64) BusyGroup {
   bool plain = false;
   bool paused = false;
   bool idle_listed = false;
-  bool tends_to_block = false;       ///< A driver's note: its tasks were found blocked.
-  bool keeps_place = false;          ///< It left the ready sets only because its layer 3 is full.
-  std::uint8_t urgent_in_a_row = 0;  ///< Tasks that did not come out of the queue since the last that did.
-  Bound bound = Bound::kNothing;     ///< What its waiting tasks wait for.
-  std::uint8_t last_end = 0;         ///< Where its tasks end in last_turn.
+  bool tends_to_block = false;                  ///< A driver's note: its tasks were found blocked.
+  bool keeps_place = false;                     ///< It left the ready sets only because its layer 3 is full.
+  std::uint8_t urgent_in_a_row = 0;             ///< Tasks that did not come out of the queue since the last that did.
+  Bound bound = Bound::kNothing;                ///< What its waiting tasks wait for.
+  std::uint8_t last_end = 0;                    ///< Where its tasks end in last_turn.
   std::array<TaskList, kPriorityCount> queues;  ///< kWaiting and not awaited.
 
   double served = 0;        ///< Time charged, over the weight, in nanoseconds; see scheduler_share.h.
@@ -128,7 +128,7 @@ struct Group : BusyGroup, ListLinks<Group> {
   ReadyHook for_chores;
   ChoreQueue chores;
   EndJob* jobs = nullptr;  ///< Those that are ending work of it right now. Meanwhile it starts nothing.
-  Time in_line_since{};  ///< The line of those that may be evicted.
+  Time in_line_since{};    ///< The line of those that may be evicted.
   struct Blocked {
     Duration layer1_bound_before{0};
     std::array<Duration, kBoundCount> by{};

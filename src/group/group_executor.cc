@@ -22,9 +22,7 @@ GroupExecutor::~GroupExecutor() {
 std::size_t GroupExecutor::thread_count() const { return driver_->thread_count(); }
 Clock& GroupExecutor::clock() { return driver_->clock(); }
 
-ResolvedLimits GroupExecutor::resolve(std::string_view group) {
-  return driver_->resolve(group);
-}
+ResolvedLimits GroupExecutor::resolve(std::string_view group) { return driver_->resolve(group); }
 
 Result<void> GroupExecutor::set_limits(std::string_view group, const GroupLimits& limits) {
   if (auto key = check_key(group); !key) return key;
@@ -99,9 +97,7 @@ void GroupExecutor::submit_record(TaskRecord& record, Submission submission) {
 void GroupExecutor::follow_record(TaskRecord& record, TaskRecord& predecessor) { driver_->follow(record, predecessor); }
 std::uint32_t GroupExecutor::shortest_queue() { return driver_->shortest_queue(); }
 
-void GroupExecutor::close_lease(internal::GroupLease& lease) {
-  driver_->close_lease(lease);
-}
+void GroupExecutor::close_lease(internal::GroupLease& lease) { driver_->close_lease(lease); }
 
 void GroupExecutor::cancel_record(TaskRecord& record) { driver_->cancel(record); }
 std::unique_ptr<Error> GroupExecutor::await(AwaitState& state, std::optional<Time> until) {

@@ -51,8 +51,8 @@ struct Actions {
     forgotten.swap(spare.forgotten);
   }
 
-  std::vector<Chore> own;       ///< What the caller is to do himself, whose own call this was.
-  int wake = 0;                 ///< So many idle workers are to call take().
+  std::vector<Chore> own;  ///< What the caller is to do himself, whose own call this was.
+  int wake = 0;            ///< So many idle workers are to call take().
   // To be looked at before anything else, for they may not be there afterwards.
   std::vector<TaskRecord*> let_go;  ///< Unblock their threads without permits: they have run out of time.
   std::vector<TaskRecord*> admit;   ///< Unblock their submitters: they stand at the door no more.
@@ -94,10 +94,10 @@ struct NoFaults {
   static constexpr bool kSettleTwice = false;
 };
 
-/// Work of a group that is being ended: all that it has now, or what came with a lease. Bounded steps, because there may
-/// be hundreds of thousands; meanwhile the group starts nothing, so what is meant is what was there when it began.
+/// Work of a group that is being ended: all that it has now, or what came with a lease. Bounded steps, because there
+/// may be hundreds of thousands; meanwhile the group starts nothing, so what is meant is what was there when it began.
 struct EndJob {
-  Group* group = nullptr;            ///< Null: there is nothing to end.
+  Group* group = nullptr;             ///< Null: there is nothing to end.
   const GroupLease* lease = nullptr;  ///< Null: everything.
   Why why = Why::kGroupShutDown;
   std::uint32_t last_sequence = 0;  ///< What comes later is not meant.
@@ -566,10 +566,10 @@ class Scheduler {
   Duration evict_after_;
   Time now_;
   Actions actions_;
-  bool own_call_ = false;   // See OwnCall.
+  bool own_call_ = false;      // See OwnCall.
   bool many_are_due_ = false;  // The last tick() has left some.
-  bool in_tick_ = false;    // Perhaps on the thread that fires timers.
-  bool ends_turn_ = false;  // What is forgotten was in a turn whose worker has just come back from it.
+  bool in_tick_ = false;       // Perhaps on the thread that fires timers.
+  bool ends_turn_ = false;     // What is forgotten was in a turn whose worker has just come back from it.
 
   GroupTable groups_;
   Ref<SharedLimits> last_limits_;  // Most groups have those of the one before.

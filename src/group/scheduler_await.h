@@ -12,8 +12,8 @@
 // open.
 
 //
-// Awaits from one executor to another. The awaited task is marked by its own executor, as if it were awaited at home; and
-// what a circle could lead through is in FarWaits.
+// Awaits from one executor to another. The awaited task is marked by its own executor, as if it were awaited at home;
+// and what a circle could lead through is in FarWaits.
 
 #include "group/scheduler.h"
 

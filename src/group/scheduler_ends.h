@@ -154,10 +154,9 @@ bool Scheduler<Faults>::end_some(EndJob& job, Time now) {
 
 template <class Faults>
 TaskList& Scheduler<Faults>::list_of(Group& group, std::size_t number) {
-  TaskList* const lists[kListsOfGroup] = {&group.dependents, &group.door,      &group.callers,
-                                          &group.awaited,    &group.queues[0], &group.queues[1],
-                                          &group.queues[2],  &group.resumed,   &group.continuing,
-                                          &group.aside};
+  TaskList* const lists[kListsOfGroup] = {&group.dependents, &group.door,      &group.callers,   &group.awaited,
+                                          &group.queues[0],  &group.queues[1], &group.queues[2], &group.resumed,
+                                          &group.continuing, &group.aside};
   return *lists[number];
 }
 
@@ -261,8 +260,8 @@ std::vector<TaskRef> Scheduler<Faults>::open_tasks(std::string_view key) const {
   const auto add_list = [&](const TaskList& list) {
     for (TaskRecord* record = list.front(); record != nullptr; record = TaskList::next(*record)) add(*record);
   };
-  for (const TaskList* list :
-       {&group->dependents, &group->door, &group->callers, &group->awaited, &group->aside, &group->continuing, &group->resumed}) {
+  for (const TaskList* list : {&group->dependents, &group->door, &group->callers, &group->awaited, &group->aside,
+                               &group->continuing, &group->resumed}) {
     add_list(*list);
   }
   for (const TaskList& queue : group->queues) add_list(queue);

@@ -226,10 +226,10 @@ class Storm {
     });
     const std::uint64_t at_door =
         count([&](const StormTask& each) { return each.in_group == group && each.phase == Phase::kAtDoor; });
-    scheduler_.submit(*task, origin,
-                      random_.chance(0.5) ? Scheduler<Faults>::FullQueue::kAsGroupSays
-                                          : Scheduler<Faults>::FullQueue::kCallerWaits,
-                      now_);
+    scheduler_.submit(
+        *task, origin,
+        random_.chance(0.5) ? Scheduler<Faults>::FullQueue::kAsGroupSays : Scheduler<Faults>::FullQueue::kCallerWaits,
+        now_);
     apply();
     if (at_door != 0) task->order = ++order_;  // They may have come in, before it.
     check_admission(*task, open, at_door);
@@ -606,7 +606,8 @@ class Storm {
   void check() {
     const ExecutorStats stats = scheduler_.stats();
     if (stats.counters.submitted + taken_back() != tasks_.size()) broken_ = "a submitted task was not counted";
-    if (stats.counters.settled_total() > count([](const StormTask& task) { return task.settled != 0 || task.is_claimed(); })) {
+    if (stats.counters.settled_total() >
+        count([](const StormTask& task) { return task.settled != 0 || task.is_claimed(); })) {
       broken_ = "more settled by the counters than were";
     }
     for (int g = 0; g < kGroups; ++g) {

@@ -346,7 +346,7 @@ template <class Faults>
 void Scheduler<Faults>::release(TaskRecord& record, Time now) {
   EventScope event(*this, now);
   if (record.phase != Phase::kDependent) return;  // Cancelled meanwhile.
-  if (is_meant_by_a_job(record)) return;           // It is about to be.
+  if (is_meant_by_a_job(record)) return;          // It is about to be.
   Group& group = *record.group;
   unlist(group, group.dependents, record);
   --group.following;
@@ -398,8 +398,8 @@ void Scheduler<Faults>::settle_and_forget(TaskRecord& record, const Reason& reas
   put_chore(group, Chore::settle(record, reason, false, true));
 }
 
-// Nothing is dropped on the thread that fires timers. A caller drops what his own call has left behind; and a worker what
-// its turn has, unless that may take a user's time, which would be charged to nobody.
+// Nothing is dropped on the thread that fires timers. A caller drops what his own call has left behind; and a worker
+// what its turn has, unless that may take a user's time, which would be charged to nobody.
 template <class Faults>
 void Scheduler<Faults>::forget(TaskRecord& record) {
   Group& group = *record.group;

@@ -8,7 +8,8 @@ namespace cohort::internal {
 
 template <class Faults>
 bool Scheduler<Faults>::may_start(const Group& group) const {
-  return !group.paused && !ended_ && group.jobs == nullptr && !group.unresolved && group.overrunning < group.limits->max_overrunning &&
+  return !group.paused && !ended_ && group.jobs == nullptr && !group.unresolved &&
+         group.overrunning < group.limits->max_overrunning &&
          group.running - group.suspended + group.overrunning < threads_for_one_group_ &&
          (!group.pace || group.pace->bucket.available(now_) > 0);
 }
@@ -63,8 +64,8 @@ template <class Faults>
 void Scheduler<Faults>::note_plain(Group& group) {
   group.plain = !group.paused && !group.pace && group.drains == 0 && group.following == 0 && group.parked == 0 &&
                 group.suspended == 0 && group.overrunning == 0 && group.own == group.running && group.awaited.empty() &&
-                group.resumed.empty() && group.continuing.empty() && group.door.empty() && group.callers.empty() && group.chores.empty() &&
-                group.jobs == nullptr && !group.unresolved && !ended_;
+                group.resumed.empty() && group.continuing.empty() && group.door.empty() && group.callers.empty() &&
+                group.chores.empty() && group.jobs == nullptr && !group.unresolved && !ended_;
   group.width = std::min({group.limits->max_concurrency, group.limits->max_in_flight, threads_for_one_group_});
 }
 

@@ -254,9 +254,9 @@ void ThreadDriver::look() {
 
 // For a submitter with a ticket and no place. As long as somebody is about to take tasks out he gives him a moment: the
 // less he is ahead of the workers, the more of what they need is still in a cache. He never waits for the lock: whoever
-// holds it may be waiting for him to use his ticket. And he leaves what follows to others: what a user's code does there
-// may need the next ticket. From outside he also waits until there are fewer chores: those of what he has submitted
-// before and was refused.
+// holds it may be waiting for him to use his ticket. And he leaves what follows to others: what a user's code does
+// there may need the next ticket. From outside he also waits until there are fewer chores: those of what he has
+// submitted before and was refused.
 template <class HasRoom>
 void ThreadDriver::make_room(HasRoom has_room) {
   for (int tries = 0; !has_room(); ++tries) {

@@ -30,8 +30,8 @@ namespace cohort::internal {
 /// Drives a Scheduler with threads.
 ///
 /// **The lock.** `mutex_` guards the scheduler and everything here that is not atomic. Nothing of a user's runs under
-/// it: what the scheduler wants done is taken out under the lock (Aftermath) and done after it. Users' code that follows
-/// from an event is a Chore: the caller's, where the event was his own call, else a worker's, like a task.
+/// it: what the scheduler wants done is taken out under the lock (Aftermath) and done after it. Users' code that
+/// follows from an event is a Chore: the caller's, where the event was his own call, else a worker's, like a task.
 ///
 /// **Submitting** takes no lock: tasks are left in the inbox, and whoever has the lock takes them out. Every event but
 /// a turn takes out all of them first, so a thread's submit is always before what it does next.
@@ -51,11 +51,11 @@ namespace cohort::internal {
 /// **The watcher** is a thread that fires timers, and does nothing else.
 ///
 /// **The minder** is a thread that looks every millisecond while no slot is idle, a turn has a rest that others could
-/// run, or chores wait. A turn whose task takes long loses its rest, and a thread that the kernel says is blocked gets a
-/// slot to stand in for it. A group whose tasks were found to block is expected to do so again, and its next ones are
+/// run, or chores wait. A turn whose task takes long loses its rest, and a thread that the kernel says is blocked gets
+/// a slot to stand in for it. A group whose tasks were found to block is expected to do so again, and its next ones are
 /// stood in for at once. A stand-in's slot goes when the body is back. Chores that nobody has come for in a millisecond
-/// get a thread without a slot, that does nothing else until somebody comes for them again: so two workers that spin until
-/// they are told to stop are told.
+/// get a thread without a slot, that does nothing else until somebody comes for them again: so two workers that spin
+/// until they are told to stop are told.
 ///
 /// **A caller at a door** waits on a Runner of his own (`waiting_` has it by his task), until his task is let into the
 /// queue, or has ended, or he is handed a turn with it to run it himself.
@@ -151,11 +151,11 @@ class ThreadDriver {
     std::atomic<bool> called{false};   // Set with the lock held: it has a slot, or its wait is over.
     std::atomic<bool> in_body{false};  // In a user's code: only there a thread can block.
     bool has_slot = false;
-    bool for_chores = false;         // Without a slot: counted in chore_threads_.
+    bool for_chores = false;        // Without a slot: counted in chore_threads_.
     std::uint64_t chore_turns = 0;  // How many had been taken by anybody when it had taken its last one.
-    bool asleep = false;   // Needs to be notified.
-    bool spins = false;    // Looks for work before it falls asleep: counted in spinning_.
-    bool arrives = false;  // Has been given a slot and not looked yet: counted in arriving_.
+    bool asleep = false;            // Needs to be notified.
+    bool spins = false;             // Looks for work before it falls asleep: counted in spinning_.
+    bool arrives = false;           // Has been given a slot and not looked yet: counted in arriving_.
     bool in_turn = false;
     bool in_batch = false;       // Its turn has several tasks: counted in batches_.
     bool in_short_turn = false;  // And is expected to be very short: counted in short_turns_.
@@ -194,9 +194,7 @@ class ThreadDriver {
   std::span<const Scheduler<>::Submitted> fetch(Arrivals& arrivals, std::uint32_t most) COHORT_REQUIRES(mutex_);
   void take_in(Time now, std::uint32_t most) COHORT_REQUIRES(mutex_);
   // Then workers take in nothing more, and submitters are slowed down.
-  [[nodiscard]] bool has_many_chores() const COHORT_REQUIRES(mutex_) {
-    return scheduler_.chores_open() > Inbox::kSize;
-  }
+  [[nodiscard]] bool has_many_chores() const COHORT_REQUIRES(mutex_) { return scheduler_.chores_open() > Inbox::kSize; }
   void take_in_all(Time now) COHORT_REQUIRES(mutex_);
   void look() COHORT_EXCLUDES(mutex_);
   void leave_in_inbox(std::span<TaskRecord* const> records) COHORT_EXCLUDES(mutex_);

@@ -135,7 +135,8 @@ std::unique_ptr<Error> ThreadDriver::error_of(Awaiting::Verdict verdict, const T
 std::unique_ptr<Error> ThreadDriver::refusal(TaskRecord& task, Awaiting& awaiting) {
   auto verdict = Awaiting::Verdict::kMay;
   do {
-    verdict = with_scheduler([&](Scheduler<>& scheduler, Time now) { return scheduler.check_await(task, awaiting, now); });
+    verdict =
+        with_scheduler([&](Scheduler<>& scheduler, Time now) { return scheduler.check_await(task, awaiting, now); });
   } while (verdict == Awaiting::Verdict::kMay && awaiting.checked < awaiting.state.records().size());
   return error_of(verdict, task, awaiting);
 }

@@ -14,8 +14,8 @@
 namespace cohort {
 
 using internal::Actions;
-using internal::AwaitState;
 using internal::Awaiting;
+using internal::AwaitState;
 using internal::BatonThread;
 using internal::Chore;
 using internal::EndAll;
@@ -119,8 +119,8 @@ class ManualExecutor::Driver {
   }
 
   [[nodiscard]] Time next_event() const {
-    return std::min({scheduler_.next_timer().value_or(Time::max()), sleeps_.next().value_or(Time::max()),
-                     extra_worker_at()});
+    return std::min(
+        {scheduler_.next_timer().value_or(Time::max()), sleeps_.next().value_or(Time::max()), extra_worker_at()});
   }
 
   // Drives until `reached()`, or `until` has come, or nothing can happen any more.
@@ -350,7 +350,8 @@ class ManualExecutor::Driver {
   }
 
   void be_resolved(std::string_view key) {
-    if (!scheduler_.policy().has_resolver() || key.empty() || key.size() > kMaxKeyBytes || scheduler_.knows(key)) return;
+    if (!scheduler_.policy().has_resolver() || key.empty() || key.size() > kMaxKeyBytes || scheduler_.knows(key))
+      return;
     scheduler_.resolved(key, scheduler_.policy().ask(key), now());
     apply();
   }
@@ -361,9 +362,10 @@ class ManualExecutor::Driver {
   }
   void help_with_chores() {
     Worker& worker = spare_worker();
-    if (!scheduler_.take_chores(worker.turn, now())) return;
-    apply();
-    dispatch(worker);
+    while (worker.state == Worker::kSpare && scheduler_.take_chores(worker.turn, now())) {
+      apply();
+      dispatch(worker);
+    }
   }
 
   // The task whose body is running, if it is one of this executor's.
@@ -681,9 +683,7 @@ void ManualExecutor::follow_record(TaskRecord& record, TaskRecord& predecessor) 
   driver_->follow(record, predecessor);
 }
 std::uint32_t ManualExecutor::shortest_queue() { return driver_->scheduler().shortest_queue(); }
-void ManualExecutor::close_lease(internal::GroupLease& lease) {
-  driver_->close_lease(lease);
-}
+void ManualExecutor::close_lease(internal::GroupLease& lease) { driver_->close_lease(lease); }
 void ManualExecutor::cancel_record(TaskRecord& record) { driver_->cancel(record); }
 std::unique_ptr<Error> ManualExecutor::await(AwaitState& state, std::optional<Time> until) {
   return driver_->await(state, until);

@@ -17,6 +17,7 @@ class WorldTest : public ::testing::Test {
     return *world_;
   }
   ManualExecutor& executor() { return world_->executor; }
+  World& world() { return *world_; }
   Time now() { return world_->clock.now(); }
 
   void TearDown() override {

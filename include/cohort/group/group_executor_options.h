@@ -16,8 +16,8 @@ namespace cohort {
 /// How an executor of groups is set up.
 ///
 /// A group's limits are resolved field by field on its first use: `groups`, then `resolver`, then `defaults`, then the
-/// built-in value. A resolver that throws counts as one that says nothing. It is called on the thread of a submitter or a
-/// worker, with no lock held, perhaps by several threads at once; what is submitted to its group meanwhile waits.
+/// built-in value. A resolver that throws counts as one that says nothing. It is called on the thread of a submitter or
+/// a worker, with no lock held, perhaps by several threads at once; what is submitted to its group meanwhile waits.
 struct GroupExecutorOptions {
   std::unordered_map<std::string, GroupLimits> groups = {};
   Function<GroupLimits(std::string_view key)> resolver = {};

@@ -27,7 +27,7 @@ class Limit {
 
 /// What happens to a task that finds its group full.
 enum class OverflowPolicy : std::uint8_t {
-  kReject,         ///< It settles as rejected.
+  kReject,  ///< It settles as rejected.
   /// The submitter waits at the door, ahead of the queue, until the task may start, and runs it itself. From inside a
   /// task it is rejected instead.
   kCallerRuns,

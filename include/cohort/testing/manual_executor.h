@@ -22,7 +22,8 @@ namespace cohort {
 /// has a thread of its own, and exactly one thread runs at any time. Awaiting from outside drives the executor, through
 /// time if it must; when nothing is left that could happen, that is a deadlock and an assertion says who waits for
 /// what.
-/// A task of one ManualExecutor can await a task of another only if the two are linked: else nobody would drive that one.
+/// A task of one ManualExecutor can await a task of another only if the two are linked: else nobody would drive that
+/// one.
 ///
 /// Thread-safety: confined to the thread that made it and the bodies it runs.
 /// Example: examples/05_virtual_time.cc
