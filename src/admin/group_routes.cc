@@ -23,7 +23,7 @@ json group_json(NodeControl& control, const GroupCounts& counts) {
                 {"max_concurrency", limits.max_concurrency},
                 {"weight", limits.weight}};
   if (limits.max_in_flight != kUnlimited) group["max_in_flight"] = limits.max_in_flight;
-  if (limits.rate) group["rate"] = {{"count", limits.rate->count}};
+  if (limits.rate) group["rate"] = {{"count", std::uint32_t{limits.rate->count}}};
   return group;
 }
 

@@ -76,6 +76,8 @@ class Depot {
 
   // What finds no room goes back to its pages.
   void put(MagazinePtr magazine, std::size_t block_size) COHORT_EXCLUDES(mutex_) {
+    std::array<void*, Magazine::kBlocks> empty_pages;
+    std::size_t count = 0;
     MutexLock lock(mutex_);
     if (full_.size() * Magazine::kBlocks * block_size < kMostBytes && magazine->full()) {
       try {
@@ -85,7 +87,12 @@ class Depot {
         // Then they go back too.
       }
     }
-    while (!magazine->empty()) give_back(magazine->pop(), block_size);
+    while (!magazine->empty()) {
+      void* const page = give_back(magazine->pop(), block_size);
+      if (page != nullptr) empty_pages[count++] = page;
+    }
+    lock.unlock();
+    while (count > 0) give_page(empty_pages[--count]);  // A system call each.
   }
 
   // For a thread without a cache.
@@ -95,7 +102,9 @@ class Depot {
   }
   void free_one(void* block, std::size_t block_size) COHORT_EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
-    give_back(block, block_size);
+    void* const page = give_back(block, block_size);
+    lock.unlock();
+    if (page != nullptr) give_page(page);
   }
 
  private:
@@ -126,15 +135,16 @@ class Depot {
     return block;
   }
 
-  void give_back(void* block, std::size_t block_size) COHORT_REQUIRES(mutex_) {
+  // Gives the page if nothing of it is used any more.
+  [[nodiscard]] void* give_back(void* block, std::size_t block_size) COHORT_REQUIRES(mutex_) {
     const auto address = reinterpret_cast<std::uintptr_t>(block);
     auto& slab = *reinterpret_cast<Slab*>(address - address % kPageBytes);
     *static_cast<void**>(block) = slab.free;
     slab.free = block;
     if (slab.used-- == blocks_in_slab(block_size)) list(slab);
-    if (slab.used != 0) return;
+    if (slab.used != 0) return nullptr;
     unlist(slab);
-    give_page(&slab);
+    return &slab;
   }
 
   void list(Slab& slab) COHORT_REQUIRES(mutex_) {

@@ -4,14 +4,15 @@
 
 #include "cohort/base/clock.h"
 #include "cohort/base/internal/int128.h"
+#include "cohort/base/unlimited.h"
 
 namespace cohort {
 
 /// At most `count` per `period` on average, and up to `burst` at once.
 struct Rate {
-  std::uint32_t count = 1;                    ///< At least 1.
+  Limit count = 1;                            ///< At least 1.
   Duration period = std::chrono::seconds(1);  ///< Longer than 0.
-  std::uint32_t burst = 0;                    ///< 0 stands for `count`.
+  Limit burst = 0;                            ///< 0 stands for `count`.
 
   friend bool operator==(const Rate&, const Rate&) = default;
 };

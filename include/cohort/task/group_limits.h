@@ -1,37 +1,21 @@
 #pragma once
 
-#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <string_view>
-#include <utility>
 
 #include "cohort/base/token_bucket.h"
 #include "cohort/base/unlimited.h"
 
 namespace cohort {
 
-/// A number of tasks or threads, from any integer: a negative one is 0, and one that does not fit is kUnlimited.
-class Limit {
- public:
-  template <std::integral T>
-  constexpr Limit(T number)  // NOLINT(google-explicit-constructor): it stands for the number.
-      : value_(std::cmp_less(number, 0)            ? 0
-               : std::cmp_less(number, kUnlimited) ? static_cast<std::uint32_t>(number)
-                                                   : kUnlimited) {}
-  constexpr operator std::uint32_t() const { return value_; }  // NOLINT(google-explicit-constructor)
-
- private:
-  std::uint32_t value_;
-};
-
 /// What happens to a task that finds its group full.
 enum class OverflowPolicy : std::uint8_t {
   kReject,  ///< It settles as rejected.
-  /// The submitter waits at the door, ahead of the queue, until the task may start, and runs it itself. From inside a
-  /// task it is rejected instead.
+  /// The submitter waits at the door, ahead of the queue, until the task may start, and runs it itself. From a worker,
+  /// or from inside a task of any executor, it is rejected instead.
   kCallerRuns,
-  kBlock,          ///< The submitter waits for a place; from inside a task it is rejected instead.
+  kBlock,          ///< The submitter waits for a place; from a worker or a task it is rejected, as with kCallerRuns.
   kDiscardOldest,  ///< The oldest of the lowest priority settles as rejected; the new one if it is the lowest.
 };
 

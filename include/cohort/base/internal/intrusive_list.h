@@ -24,6 +24,7 @@ class IntrusiveList {
  public:
   [[nodiscard]] bool empty() const { return first_ == nullptr; }
   [[nodiscard]] T* front() const { return first_; }
+  [[nodiscard]] T* back() const { return first_ != nullptr ? links(*first_).previous_ : nullptr; }
   [[nodiscard]] static T* next(const T& element) { return links(element).next_; }
 
   void push_back(T& element) {
