@@ -413,8 +413,11 @@ struct MassTimeout {
 MassTimeout mass_timeout() {
   constexpr int kMany = 500'000;
   GroupExecutor executor({.groups = {{"mass", {.max_waiting = cohort::kUnlimited}}}, .threads = kWorkers});
-  static_cast<void>(executor.pause_group("mass"));
   const cohort::Time deadline = executor.clock().now() + 4s;
+  // All others wait for this one, which makes way in the middle of it.
+  static_cast<void>(executor.submit("mass", "holder", [&executor, deadline]() -> cohort::Task<void> {
+    co_await cohort::sleep_for(deadline + 1ms - executor.clock().now());
+  }));
   std::vector<TaskHandle<int>> handles;
   handles.reserve(kMany);
   for (int i = 0; i < kMany; ++i) {
@@ -439,10 +442,6 @@ MassTimeout mass_timeout() {
     last = std::max(last, result.ended_at);
   }
   std::ranges::sort(delays);
-  if (std::getenv("DBG"))
-    for (double q : {0.5, 0.9, 0.99, 0.995, 0.999})
-      std::fprintf(stderr, "q%g %g of %zu\n", q,
-                   delays[static_cast<std::size_t>(static_cast<double>(delays.size()) * q)], delays.size());
   return {delays[delays.size() * 999 / 1000], std::chrono::duration<double>(last - deadline).count()};
 }
 

@@ -15,14 +15,16 @@ AwaitEdge await_edge_of(const TaskRecord& record) {
   return {extras->awaiting->records(), extras->awaiting->need()};
 }
 
-std::vector<TaskRef> find_await_cycle(const TaskRecord& awaiter, const TaskRef& record) {
+std::vector<TaskRef> find_await_cycle(const TaskRecord& awaiter, const TaskRef& record, std::size_t& steps) {
   const auto edge_of = [&](const TaskRecord& each) {
     return each.home == awaiter.home ? await_edge_of(each) : AwaitEdge();
   };
   // Nearly always the awaited task waits for nothing itself, and there is nothing to search.
   if (record.get() != &awaiter && edge_of(*record).need == 0) return {};
   const AwaitEdge first{std::span(&record, 1), 1};
-  return AwaitSearch(awaiter, first, edge_of).cycle(first);
+  const AwaitSearch search(awaiter, first, edge_of);
+  steps += search.steps();
+  return search.cycle(first);
 }
 
 Error cycle_error(const TaskRecord& awaiter, const std::vector<TaskRef>& cycle) {

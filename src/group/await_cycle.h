@@ -17,8 +17,9 @@ namespace cohort::internal {
 /// way from it back to `awaiter`, as far as one can be named; else nothing.
 ///
 /// A wait for one of several is a cycle only if all of them lead back, and a timed wait is none. Tasks of other
-/// executors count as able to end, see FarWaits. A search of more than 10,000 tasks is given up as "no cycle".
-std::vector<TaskRef> find_await_cycle(const TaskRecord& awaiter, const TaskRef& record);
+/// executors count as able to end, see FarWaits. A search of more than 20,000 steps is given up as "no cycle". Adds
+/// what it took to `steps`.
+std::vector<TaskRef> find_await_cycle(const TaskRecord& awaiter, const TaskRef& record, std::size_t& steps);
 
 /// "a cycle of awaits: ..."
 [[nodiscard]] Error cycle_error(const TaskRecord& awaiter, const std::vector<TaskRef>& cycle);

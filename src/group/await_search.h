@@ -19,21 +19,21 @@ struct AwaitEdge {
 
 /// The tasks that can be reached from some task, and which of them can end although `awaiter` does not: those that wait
 /// for nothing, then those with enough of these among what they wait for, and so on until there are no more. What the
-/// others wait for, and for how many of it, is what `edge_of(record)` says. A search that reaches more than 10,000 is
-/// given up.
+/// others wait for, and for how many of it, is what `edge_of(record)` says. A search that takes more than 20,000 steps
+/// is given up.
 template <class EdgeOf>
 class AwaitSearch {
  public:
   AwaitSearch(const TaskRecord& awaiter, AwaitEdge first, EdgeOf edge_of)
       : awaiter_(awaiter), edge_of_(std::move(edge_of)) {
-    for (const TaskRef& each : first.records) add(each);
-    for (std::size_t i = 0; i < reached_.size() && reached_.size() <= kMost; ++i) {
-      for (const TaskRef& each : edge_of_(*reached_[i]).records) add(each);
+    if (!add(first)) return;
+    for (std::size_t i = 0; i < reached_.size(); ++i) {
+      if (!add(edge_of_(*reached_[i]))) return;
     }
-    if (reached_.size() > kMost) return;
-    gave_up_ = false;
+    const std::size_t steps_of_a_pass = steps_;
     bool more = true;
     while (more) {
+      if (steps_ > kMost) return;
       more = false;
       // From the far end: then a chain of any length takes one pass.
       std::for_each(reached_.rbegin(), reached_.rend(), [&](const TaskRecord* each) {
@@ -41,8 +41,13 @@ class AwaitSearch {
         if (able || each == &awaiter_ || !satisfiable(edge_of_(*each))) return;
         able = more = true;
       });
+      steps_ += steps_of_a_pass;
     }
+    gave_up_ = false;
   }
+
+  /// How much there was to do: an upper bound of the waits that were looked at.
+  [[nodiscard]] std::size_t steps() const { return steps_; }
 
   /// The way from the first task of `edge` that cannot end back to `awaiter`, as far as one can be named; nothing if
   /// enough of them can.
@@ -60,10 +65,16 @@ class AwaitSearch {
   }
 
  private:
-  static constexpr std::size_t kMost = 10'000;
+  static constexpr std::size_t kMost = 20'000;
 
-  void add(const TaskRef& each) {
-    if (!each->is_done() && can_end_.try_emplace(each.get(), false).second) reached_.push_back(each.get());
+  // False: there is too much to search.
+  bool add(AwaitEdge edge) {
+    steps_ += edge.records.size();
+    if (steps_ > kMost) return false;
+    for (const TaskRef& each : edge.records) {
+      if (!each->is_done() && can_end_.try_emplace(each.get(), false).second) reached_.push_back(each.get());
+    }
+    return true;
   }
   [[nodiscard]] bool is_stuck(const TaskRef& record) const {
     if (record->is_done()) return false;
@@ -79,6 +90,7 @@ class AwaitSearch {
   EdgeOf edge_of_;
   std::vector<const TaskRecord*> reached_;
   std::unordered_map<const TaskRecord*, bool> can_end_;
+  std::size_t steps_ = 0;
   bool gave_up_ = true;
 };
 

@@ -71,6 +71,7 @@ struct Chore {
   Kind kind;
   bool ran = false;      ///< kSettle: the body has begun.
   bool forgets = false;  ///< kSettle: afterwards the executor's reference goes too.
+  bool refuses = false;  ///< Of a task that was not taken in: there is one for each, however fast they come.
   Reason reason = Why::kCancelled;
   union {
     TaskRecord* record;  ///< With a reference.

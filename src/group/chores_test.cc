@@ -274,7 +274,7 @@ TEST_F(ChoresTest, WhatWouldWaitLongerThanItsTimeIsRejectedIfAsked) {
   ASSERT_TRUE(hopeless.is_done());
   EXPECT_EQ(hopeless.await().status, TaskStatus::kRejected);
   EXPECT_EQ(hopeless.await().error->message,
-            "task 't' of group 'a' would wait for about 50 ms, and its time runs out in 30 ms");
+            "task 't' of group 'a' would wait for about 45 ms, and its time runs out in 30 ms");
   EXPECT_TRUE(task({.deadline = now() + 100ms}).await().ok());
 }
 
@@ -424,6 +424,54 @@ TEST(ChoresThreadsTest, TheCallerRunsOnItsOwnThread) {
   go.set();
   submitter.join();
   EXPECT_NE(waits.await().value, std::this_thread::get_id());
+}
+
+// A caller's thread takes no worker's place, however long its task blocks.
+TEST(ChoresThreadsTest, ACallerWhoseTaskBlocksKeepsNoOtherGroupWaiting) {
+  GroupExecutor executor({.groups = {{"a", {.max_waiting = 0, .overflow = OverflowPolicy::kCallerRuns}}},
+                          .threads = 1,
+                          .blocked_probe = [](std::int32_t) { return false; }});
+  Gate first_may_end;
+  Gate caller_runs;
+  Gate caller_may_end;
+  auto first = executor.submit("a", "first", [&] { first_may_end.wait(); });
+  std::thread submitter([&] {
+    auto own = executor.submit("a", "own", [&] {
+      EXPECT_EQ(executor.submit("b", "awaited", [] { return 1; }).await().value, 1);
+      caller_runs.set();
+      caller_may_end.wait();
+      return std::this_thread::get_id();
+    });
+    EXPECT_EQ(own.await().value, std::this_thread::get_id());
+  });
+  while (executor.stats().counters.submitted != 2) std::this_thread::yield();
+  first_may_end.set();
+  caller_runs.wait();
+  EXPECT_TRUE(executor.submit("b", "b", [] {}).await().ok());
+  caller_may_end.set();
+  submitter.join();
+}
+
+// What it would wait for may wait for its thread.
+TEST(ChoresThreadsTest, UsersCodeOnAWorkerIsRefusedAtADoor) {
+  GroupExecutor executor({.groups = {{"a", {.max_waiting = 1, .overflow = OverflowPolicy::kBlock}}}, .threads = 1});
+  std::atomic<int> rejected{0};
+  Gate done;
+  Gate go;
+  auto first = executor.submit("a", "first", [&] { go.wait(); });
+  auto queued = executor.submit("a", "queued", [] {});
+  first.on_done([&](const TaskResult<void>&) {
+    for (int i = 0; i < 3; ++i) {
+      auto handle = executor.submit("a", "more", [] {});
+      handle.on_done([&](const TaskResult<void>& result) { rejected += result.status == TaskStatus::kRejected; });
+    }
+    done.set();
+  });
+  go.set();
+  done.wait();
+  EXPECT_TRUE(queued.await().ok());
+  EXPECT_TRUE(executor.shutdown(600s));
+  EXPECT_GE(rejected, 1);
 }
 
 TEST(ChoresThreadsTest, ManyCallersAtOneDoorAllReturn) {

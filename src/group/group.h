@@ -113,7 +113,8 @@ struct Group : BusyGroup, ListLinks<Group> {
   std::uint32_t place = 0;        ///< GroupTable's.
   bool continued_last = false;    ///< The last task that it was given a worker for had only slept.
   bool did_chores = false;        ///< A worker was given its chores when it last came to the group.
-  bool unresolved = false;        ///< Its limits are not known yet: what comes stands at its door.
+  bool evict_soon = false;        ///< It is to be removed as soon as nothing of it is left.
+  bool unresolved = false;        ///< Its limits are not known yet: it starts nothing.
   std::uint32_t chores_open = 0;  ///< In `chores` and in turns.
   std::string key;
   TaskList awaited;     ///< kWaiting and awaited.

@@ -104,14 +104,18 @@ std::unique_ptr<Error> GroupExecutor::await(AwaitState& state, std::optional<Tim
   return driver_->await(state, until);
 }
 void GroupExecutor::mark_awaited(TaskRecord& record) {
-  driver_->with_scheduler([&](Scheduler<>& scheduler, Time now) { scheduler.mark_awaited_from_afar(record, now); });
+  internal::TaskRef next(record);
+  while (next) {
+    next = driver_->with_scheduler(
+        [&](Scheduler<>& scheduler, Time now) { return scheduler.mark_awaited_from_afar(*next, now); });
+  }
 }
 void GroupExecutor::block(AwaitState& state) { driver_->block(state); }
 bool GroupExecutor::run_here(internal::TaskRef& record, Time now, internal::HereTurns& turns) {
   return driver_->run_here(record, now, turns);
 }
 void GroupExecutor::end_here(internal::HereTurns& turns) { driver_->end_here(turns); }
-void GroupExecutor::begin_blocking() { driver_->begin_blocking(); }
+bool GroupExecutor::begin_blocking() { return driver_->begin_blocking(); }
 void GroupExecutor::end_blocking() { driver_->end_blocking(); }
 bool GroupExecutor::limit_current_task(std::optional<Time> end) {
   TaskRecord* const task = internal::current_task();
@@ -120,7 +124,8 @@ bool GroupExecutor::limit_current_task(std::optional<Time> end) {
       [&](Scheduler<>& scheduler, Time now) { return scheduler.limit_run(*task, end, now); });
 }
 void GroupExecutor::call_at(Time at, Function<void()> call) {
-  driver_->with_scheduler([&](Scheduler<>& scheduler, Time now) { scheduler.set_alarm(at, std::move(call), now); });
+  auto alarm = std::make_unique<internal::Alarm>(std::move(call));  // Moves a user's callable: not under the lock.
+  driver_->with_scheduler([&](Scheduler<>& scheduler, Time now) { scheduler.set_alarm(std::move(alarm), at, now); });
 }
 
 Explanation GroupExecutor::explain_record(TaskRecord& record) {

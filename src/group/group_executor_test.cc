@@ -665,6 +665,20 @@ TEST(GroupExecutorTest, ItCannotBeDestroyedOnAThreadOfItsOwn) {
       "cannot be destroyed on a thread of its own");
 }
 
+TEST(GroupExecutorTest, AListenerMustNotDrainAGroup) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(
+      {
+        GroupExecutor* self = nullptr;
+        GroupExecutor executor({.listener = [&](const TaskEvent& event) {
+          if (event.kind == TaskEvent::Kind::kStarted) static_cast<void>(self->drain_group("a", 1s));
+        }});
+        self = &executor;
+        static_cast<void>(executor.submit("a", "1", [] {}).await());
+      },
+      "a listener must not drain a group");
+}
+
 // With two threads and a probe that finds nobody blocked, both in reads: only the region brings a third thread.
 TEST(GroupExecutorTest, ABlockingRegionBringsAnotherThreadAtOnce) {
   GroupExecutor executor(
@@ -682,6 +696,32 @@ TEST(GroupExecutorTest, ABlockingRegionBringsAnotherThreadAtOnce) {
   end.count_down();
   for (const auto& each : blocking) EXPECT_TRUE(each.await().ok());
   const BlockingRegion outside;  // Outside every task it does nothing.
+}
+
+TEST(GroupExecutorTest, AnInnerBlockingRegionDoesNotEndTheOuterOne) {
+  GroupExecutor executor({.threads = 1, .blocked_probe = [](std::int32_t) { return false; }});
+  std::atomic<bool> may_end{false};
+  std::atomic<bool> blocks{false};
+  auto blocked = executor.submit("a", "blocks", [&] {
+    const BlockingRegion outer;
+    { const BlockingRegion inner; }
+    blocks = true;
+    may_end.wait(false);
+  });
+  while (!blocks) std::this_thread::yield();
+  EXPECT_TRUE(executor.submit("b", "runs", [] {}).await().ok());
+  may_end = true;
+  may_end.notify_all();
+  EXPECT_TRUE(blocked.await().ok());
+}
+
+TEST(GroupExecutorTest, AGroupCanBeEvictedAsSoonAsItsTasksHaveResults) {
+  GroupExecutor executor({.threads = 2});
+  for (int i = 0; i < 500; ++i) {
+    static_cast<void>(executor.submit("a", "t", [] {}).await());
+    const auto evicted = executor.evict_group("a");
+    ASSERT_TRUE(evicted) << evicted.error().message;
+  }
 }
 
 TEST(GroupExecutorTest, ItsThreadsHaveNames) {

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "cohort/group/group_executor_options.h"
+#include "cohort/task/internal/task_label.h"
 #include "group/key_set.h"
 
 namespace cohort::internal {
@@ -53,7 +54,11 @@ class GroupPolicy {
   std::unordered_map<std::string, GroupLimits> groups_;
   mutable Function<GroupLimits(std::string_view)> resolver_;  // Does not change.
   GroupLimits defaults_;
-  std::unordered_map<std::string, Change> changes_;
+  // Keys may come from outside.
+  struct KeyHash {
+    std::size_t operator()(const std::string& key) const { return TaskLabel::hash(key); }
+  };
+  std::unordered_map<std::string, Change, KeyHash> changes_;
   std::uint32_t shortest_queue_;
 };
 

@@ -498,7 +498,7 @@ TEST_F(LimitsTest, StatisticsSayWhatBlockedAGroupForHowLong) {
   EXPECT_EQ(executor().group_stats("p")->blocked_by(Bound::kPaused), 20ms);
   EXPECT_EQ(executor().active_groups(), (std::vector<std::string>{"a", "p"}));
   EXPECT_EQ(executor().group_stats("a")->counters.thread_time, 20ms);
-  EXPECT_GE(executor().estimated_wait("a"), 9ms);
+  EXPECT_EQ(executor().estimated_wait("a"), 5ms);  // It runs its last task.
   ASSERT_TRUE(executor().resume_group("p"));
 }
 

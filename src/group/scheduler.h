@@ -92,6 +92,7 @@ struct NoFaults {
   static constexpr bool kIdleKeepsCredit = false;
   static constexpr bool kForgetWake = false;
   static constexpr bool kSettleTwice = false;
+  static constexpr int kPortion = 256;  // Steps of work for many tasks that one event does at most.
 };
 
 /// Work of a group that is being ended: all that it has now, or what came with a lease. Bounded steps, because there
@@ -127,13 +128,16 @@ struct Awaiting {
   std::size_t stuck = 0;        ///< so many of them cannot end before the one who waits,
   std::vector<TaskRef> cycle;   ///< as this shows;
   bool is_far = false;          ///< Other executors have to do with it, see FarWaits.
+  std::size_t noted = kAll;     ///< So many have been put into FarWaits, where they have to be.
   std::size_t marked = 0;       ///< And so many have been marked as awaited,
   TaskRecord* chain = nullptr;  ///< the last of them with what it follows only as far as here.
   std::vector<TaskRef> held;    ///< Keeps that alive between two portions.
 
   [[nodiscard]] bool is_through() const {
-    return checked == state.records().size() && marked == state.records().size() && chain == nullptr;
+    const std::size_t all = state.records().size();
+    return checked == all && marked == all && chain == nullptr && noted >= all;
   }
+  static constexpr std::size_t kAll = static_cast<std::size_t>(-1);
   enum class Verdict : std::uint8_t { kMay, kCycle, kOutOfTime };
 };
 
@@ -160,10 +164,10 @@ struct Awaiting {
 /// Users' code. Nothing of it runs in here. What follows from an event, and may be users' code, is a Chore: of the
 /// caller, where the event is his own call (OwnCall), else of the group, for workers to take like a task.
 ///
-/// Bounded steps. No event does more than kPortion steps of work for many tasks at once: tick() leaves the rest of what
-/// is due for the next one; whoever ends the work of a group, or awaits thousands, comes again (EndJob, Awaiting).
-/// Meanwhile nothing starts that should not: a task whose time is over does not start, whether a timer has said so yet
-/// or not, nor does one of a group whose work is being ended.
+/// Bounded steps. No event does more than Faults::kPortion steps of work for many tasks at once: tick() leaves the rest
+/// of what is due for the next one; whoever ends the work of a group, or awaits thousands, comes again (EndJob,
+/// Awaiting). Meanwhile nothing starts that should not: a task whose time is over does not start, whether a timer has
+/// said so yet or not, nor does one of a group whose work is being ended.
 ///
 /// References. The scheduler holds one reference to a record from submit or follow until it forgets it, or rejects it;
 /// to one of take_here none.
@@ -194,7 +198,8 @@ class Scheduler {
   /// When tick() is needed at the latest.
   [[nodiscard]] std::optional<Time> next_timer() const {
     const auto first = [](const TimerQueue& timers) { return timers.next().value_or(Time::max()); };
-    const Time next = std::min({evict_at_, first(task_timers_), first(rate_timers_), first(alarm_timers_)});
+    const Time next =
+        std::min({evict_at_, first(prompt_timers_), first(limit_timers_), first(rate_timers_), first(alarm_timers_)});
     return next == Time::max() ? std::nullopt : std::optional(next);
   }
 
@@ -203,7 +208,8 @@ class Scheduler {
   enum class Origin : std::uint8_t { kOutside, kOtherGroup, kSameGroup };
   /// What is to happen if the queue is full: what the group's policy says, which may be that the submitter's thread,
   /// where it waits, runs the task itself; or in any case to stand at the door.
-  enum class FullQueue : std::uint8_t { kAsGroupSays, kCallerWaits, kBlock };
+  /// Submitters that must not wait, because a task or a worker would wait with them, are refused instead.
+  enum class FullQueue : std::uint8_t { kAsGroupSays, kCallerWaits, kBlock, kNeverWait };
   /// What TaskRecord::note keeps of both, on its way to the queue.
   [[nodiscard]] static std::uint8_t note_of(Origin origin, FullQueue full) {
     return static_cast<std::uint8_t>(static_cast<unsigned>(origin) | (static_cast<unsigned>(full) << 2));
@@ -229,8 +235,8 @@ class Scheduler {
     const Group* const group = find(key);
     return group != nullptr && !group->unresolved;
   }
-  /// The answer of the resolver for a group that has none yet.
-  void resolved(std::string_view key, const GroupLimits& answer, Time now);
+  /// The answer of the resolver for a group that has none yet. To be repeated while it says true.
+  bool resolved(std::string_view key, const GroupLimits& answer, Time now);
 
   // Running. False: the worker is idle now, and will be woken by an action.
   bool take(Turn& turn, Time now) { return take(turn, {}, now); }
@@ -251,6 +257,8 @@ class Scheduler {
     return ready_[kReadyForChores].empty() ? Time::max() : chores_wait_since_;
   }
   [[nodiscard]] std::uint64_t chores_open() const { return chores_open_; }
+  /// Those of tasks that were not taken in.
+  [[nodiscard]] std::uint64_t refusals_open() const { return refusals_open_; }
   /// How many turns of chores have been taken.
   [[nodiscard]] std::uint64_t chore_turns() const { return chore_turns_taken_; }
   [[nodiscard]] const GroupPolicy& policy() const { return policy_; }
@@ -292,8 +300,9 @@ class Scheduler {
   void park(Turn& turn, Awaiting& awaiting, std::optional<Time> until, Time now);
   /// The next portion of what is awaited. False: that was all, or there is a cycle.
   bool check_more(TaskRecord& awaiter, Awaiting& awaiting, Time now);
-  /// A task of another executor awaits this one: it is awaited, with all that it depends on.
-  void mark_awaited_from_afar(TaskRecord& record, Time now);
+  /// A task of another executor awaits this one: it is awaited, with all that it depends on. Gives the task to go on
+  /// with, if there is more to mark.
+  TaskRef mark_awaited_from_afar(TaskRecord& record, Time now);
   /// The await must not be after all: it ends with this error.
   void fail_await(TaskRecord& awaiter, const AwaitState& state, std::unique_ptr<Error> error, Time now);
   /// What it waited for has come. Does nothing unless it is parked for `state`.
@@ -305,7 +314,7 @@ class Scheduler {
   /// `call` is to be made at that time, or at fire_alarms().
   /// Changes the latest end of a task that has begun. False: it is over.
   bool limit_run(TaskRecord& record, std::optional<Time> end, Time now);
-  void set_alarm(Time at, Function<void()> call, Time now);
+  void set_alarm(std::unique_ptr<Alarm> alarm, Time at, Time now);
   /// The end: all that are set are due now, and nothing more is taken in.
   void fire_alarms(Time now);
   void tick(Time now);
@@ -347,12 +356,10 @@ class Scheduler {
   [[nodiscard]] Result<GroupStats> group_stats(std::string_view key, Time now);
   [[nodiscard]] std::vector<std::string> active_groups() const;
   [[nodiscard]] Duration estimated_wait(std::string_view key) const;
-  [[nodiscard]] Duration expected_wait(const Group& group) const;
+  [[nodiscard]] Duration expected_wait(const Group& group, std::uint64_t ahead) const;
   [[nodiscard]] Explanation explain(TaskRecord& record, Time now);
 
  private:
-  static constexpr int kPortion = 256;
-
   // Sets the time of an event and, at its end, wakes a worker if one is needed.
   class EventScope {
    public:
@@ -389,7 +396,14 @@ class Scheduler {
   bool refuse(TaskRecord& record, Origin origin);
   bool refuse_while_draining(Group& group, TaskRecord& record, Origin origin);
   [[nodiscard]] bool has_run_out(const TaskRecord& record) const;
-  [[nodiscard]] bool has_room(const Group& group) const;
+  // While the limits of a group are not known it takes in so many tasks.
+  static constexpr std::uint32_t kMostUnresolved = 100'000;
+  bool trim_queue(Group& group, int& left);
+  bool sort_door(Group& group, int& left);
+  [[nodiscard]] static TaskRecord* newest_in_queue(const Group& group);
+  [[nodiscard]] static TaskRecord* oldest_of_lowest(const Group& group);
+  void end_waiting(TaskRecord& record, TaskStatus status, const Reason& reason);
+  [[nodiscard]] bool has_room(const Group& group, std::uint64_t but = 0) const;
   [[nodiscard]] static Reason how_full(const Group& group, Why why);
   [[nodiscard]] std::optional<Reason> is_hopeless(const Group& group, const TaskRecord& record) const;
   bool make_room(Group& group, TaskRecord& record, Origin origin, FullQueue full);
@@ -462,7 +476,7 @@ class Scheduler {
     ++group.counters.started;
   }
   Used end_tasks(Turn& turn, const Turn::Segment& segment, const TaskRecord* stays);
-  void complete(TaskRecord& record, Duration thread_time);
+  void complete(TaskRecord& record, Duration thread_time, Time ended);
   TaskRecord& leave_turn(Turn& turn);
   void arm_wake(TaskRecord& record, Time until);
   void release_segment(Turn::Segment& segment);
@@ -474,7 +488,7 @@ class Scheduler {
   TaskRecord* mark_awaited(TaskRecord& record);
   void end_wait(TaskRecord& record);
   void note_far_wait(TaskRecord& awaiter, Awaiting& awaiting);
-  void note_far(TaskRecord& record);
+  std::size_t note_far(TaskRecord& record);
   static void forget_far_wait(TaskRecord& record);
   void check_some(const TaskRecord& awaiter, Awaiting& awaiting);
   void mark_some(const TaskRecord& awaiter, Awaiting& awaiting);
@@ -510,6 +524,8 @@ class Scheduler {
 
   // scheduler_time.h
   void arm_queue_limit(TaskRecord& record);
+  void disarm_limit(TaskExtras& extras);
+  void arm_promptly(TaskExtras& extras, Time limit);
   void arm_run_limit(TaskRecord& record);
   void disarm(TaskRecord& record);
   void tick_some(int most);
@@ -525,6 +541,7 @@ class Scheduler {
   void stop_waiting(TaskRecord& record);
   void note_idle(Group& group);
   void stand_in_line(Group& group);
+  void evict_soon(Group& group);
   void evict_idle();
   void remove_group(Group& group);
   void arm_eviction();
@@ -533,7 +550,7 @@ class Scheduler {
   void set_resolved(Group& group, const ResolvedLimits& limits);
   void note_policy(const Group& group);
   void ask_to_stop(TaskRecord& record);
-  bool begin_job(EndJob& job);
+  bool begin_job(EndJob& job, int& left);
   bool end_portion(EndJob& job, int& left);
   bool end_portion_of_list(EndJob& job, TaskList& list, int& left);
   void end_job(EndJob& job);
@@ -557,6 +574,7 @@ class Scheduler {
   std::vector<std::string> holders(const Group& group, Bound bound) const;
   [[nodiscard]] std::string describe(const Group& group, Bound bound) const;
   std::uint64_t count_ahead(const Group& group, const TaskRecord& record) const;
+  [[nodiscard]] std::uint64_t count_before(const Group& group, Priority priority) const;
 
   GroupPolicy policy_;
   std::uint32_t global_limit_;
@@ -615,13 +633,17 @@ class Scheduler {
   // Chores.
   Group house_{std::string_view()};  // Has those that are no group's.
   std::uint64_t chores_open_ = 0;
+  std::uint64_t refusals_open_ = 0;  // Of these.
   Time chores_wait_since_{};
   std::uint64_t chore_turns_taken_ = 0;
 
   // Time.
-  TimerQueue task_timers_;   // TaskExtras::OwnedTimer.
-  TimerQueue rate_timers_;   // Group::RateTimer.
-  TimerQueue alarm_timers_;  // Alarm, owned.
+  // TaskExtras::OwnedTimer. Many tasks may wait with one deadline, and sleeps and run times of other groups must not
+  // wait until all of these have been dealt with: so they have a queue of their own, which goes first.
+  TimerQueue prompt_timers_;  // Ends of sleeps, of timed awaits, of run times.
+  TimerQueue limit_timers_;   // All other limits.
+  TimerQueue rate_timers_;    // Group::RateTimer.
+  TimerQueue alarm_timers_;   // Alarm, owned.
   Time evict_at_ = Time::max();
   IntrusiveList<Group> idle_groups_;  // By in_line_since.
 };

@@ -31,11 +31,12 @@ Awaiting::Verdict Scheduler<Faults>::check_await(TaskRecord& awaiter, Awaiting& 
 template <class Faults>
 void Scheduler<Faults>::check_some(const TaskRecord& awaiter, Awaiting& awaiting) {
   const std::span<const TaskRef> records = awaiting.state.records();
-  for (int i = 0; i < kPortion && awaiting.checked < records.size(); ++i) {
+  std::size_t steps = 0;
+  for (; steps < static_cast<std::size_t>(Faults::kPortion) && awaiting.checked < records.size(); ++steps) {
     const TaskRef& record = records[awaiting.checked++];
     if (record->home != awaiter.home && record->home != nullptr) awaiting.is_far = true;
     if (awaiting.timed) continue;
-    std::vector<TaskRef> cycle = find_await_cycle(awaiter, record);
+    std::vector<TaskRef> cycle = find_await_cycle(awaiter, record, steps);
     if (cycle.empty()) continue;
     ++awaiting.stuck;
     if (records.size() - awaiting.stuck >= awaiting.state.need()) continue;
@@ -55,7 +56,8 @@ bool Scheduler<Faults>::check_more(TaskRecord& awaiter, Awaiting& awaiting, Time
     return awaiting.cycle.empty();
   }
   mark_some(awaiter, awaiting);
-  return awaiting.chain != nullptr || awaiting.marked < awaiting.state.records().size();
+  note_far_wait(awaiter, awaiting);
+  return !awaiting.is_through();
 }
 
 // A wait that other executors have to do with is in FarWaits, unless it ends by itself.
@@ -63,18 +65,22 @@ template <class Faults>
 void Scheduler<Faults>::note_far_wait(TaskRecord& awaiter, Awaiting& awaiting) {
   TaskExtras& extras = awaiter.extras();
   awaiting.is_far = awaiting.is_far || extras.awaited_from_afar;
-  if (!awaiting.is_far || awaiting.timed || extras.in_far_waits) return;
-  extras.in_far_waits = true;
-  FarWaits::all().add(awaiter, {awaiting.state.records(), awaiting.state.need()});
-  if (!extras.awaited_from_afar) return;
-  for (const TaskRef& record : awaiting.state.records()) {
-    if (record->home == awaiter.home) note_far(*record);
+  if (!awaiting.is_far || awaiting.timed) return;
+  if (!std::exchange(extras.in_far_waits, true)) {
+    FarWaits::all().add(awaiter, {awaiting.state.records(), awaiting.state.need()});
+    if (extras.awaited_from_afar) awaiting.noted = 0;
+  }
+  const std::span<const TaskRef> records = awaiting.state.records();
+  for (std::size_t steps = 0; awaiting.noted < records.size() && steps < static_cast<std::size_t>(Faults::kPortion);
+       ++steps) {
+    TaskRecord& record = *records[awaiting.noted++];
+    if (record.home == awaiter.home) steps += note_far(record);
   }
 }
 
-// With all that it waits for here. Like the search for a circle this gives up after many.
+// With all that it waits for here. Like the search for a circle this gives up after many. Gives the number of steps.
 template <class Faults>
-void Scheduler<Faults>::note_far(TaskRecord& record) {
+std::size_t Scheduler<Faults>::note_far(TaskRecord& record) {
   constexpr std::size_t kMost = 10'000;
   std::vector<TaskRecord*> found = {&record};
   for (std::size_t i = 0; i < found.size() && found.size() < kMost; ++i) {
@@ -87,6 +93,7 @@ void Scheduler<Faults>::note_far(TaskRecord& record) {
     if (!std::exchange(extras.in_far_waits, true)) FarWaits::all().add(each, edge);
     for (const TaskRef& next : edge.records) found.push_back(next.get());
   }
+  return found.size();
 }
 
 template <class Faults>
@@ -96,11 +103,13 @@ void Scheduler<Faults>::forget_far_wait(TaskRecord& record) {
 }
 
 template <class Faults>
-void Scheduler<Faults>::mark_awaited_from_afar(TaskRecord& record, Time now) {
+TaskRef Scheduler<Faults>::mark_awaited_from_afar(TaskRecord& record, Time now) {
   EventScope event(*this, now);
-  if (record.is_done() || record.phase == Phase::kForgotten) return;
-  for (TaskRecord* each = &record; each != nullptr;) each = mark_awaited(*each);
+  if (record.is_done() || record.phase == Phase::kForgotten) return {};
+  TaskRecord* next = &record;
+  for (int i = 0; next != nullptr && i < Faults::kPortion; ++i) next = mark_awaited(*next);
   note_far(record);
+  return next != nullptr ? TaskRef(*next) : TaskRef();
 }
 
 template <class Faults>
@@ -117,7 +126,7 @@ void Scheduler<Faults>::fail_await(TaskRecord& awaiter, const AwaitState& state,
 template <class Faults>
 void Scheduler<Faults>::mark_some(const TaskRecord& awaiter, Awaiting& awaiting) {
   const std::span<const TaskRef> records = awaiting.state.records();
-  for (int i = 0; i < kPortion; ++i) {
+  for (int i = 0; i < Faults::kPortion; ++i) {
     if (awaiting.chain == nullptr) {
       if (awaiting.marked == records.size()) return;
       TaskRecord& record = *records[awaiting.marked++];
@@ -166,7 +175,7 @@ void Scheduler<Faults>::park(Turn& turn, Awaiting& awaiting, std::optional<Time>
   Group& group = *record.group;
   record.extras().awaiting = &state;
   group.aside.push_back(record);
-  if (until) task_timers_.arm(record.extras().wake, *until);
+  if (until) prompt_timers_.arm(record.extras().wake, *until);
   if (state.is_from_outside()) {
     record.phase = Phase::kSuspended;
     if (record.holds_concurrency) begin_suspended(record);
@@ -195,7 +204,7 @@ template <class Faults>
 void Scheduler<Faults>::end_wait(TaskRecord& record) {
   forget_far_wait(record);
   record.extras().awaiting = nullptr;
-  task_timers_.disarm(record.extras().wake);
+  prompt_timers_.disarm(record.extras().wake);
   stop_waiting(record);
 }
 
@@ -216,7 +225,7 @@ void Scheduler<Faults>::finish_let_go(TaskRecord& record, Time now) {
   EventScope event(*this, now);
   Group& group = *record.group;
   ends_turn_ = true;
-  complete(record, Duration(0));
+  complete(record, Duration(0), now_);
   ends_turn_ = false;
   refresh(group);
 }

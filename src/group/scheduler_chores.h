@@ -23,6 +23,7 @@ void Scheduler<Faults>::leave_to_workers(Group& group, const Chore& chore) {
   group.chores.push_back(chore);
   ++group.chores_open;
   ++chores_open_;
+  if (chore.refuses) ++refusals_open_;
   group.plain = false;
   ReadySet& set = ready_[kReadyForChores];
   if (set.contains(group)) return;
@@ -103,6 +104,8 @@ void Scheduler<Faults>::finish_chores(Turn& turn) {
   }
   group.chores_open -= segment.count;
   chores_open_ -= segment.count;
+  const auto done = std::span(turn.chores).first(segment.count);
+  refusals_open_ -= static_cast<std::uint64_t>(std::ranges::count(done, true, &Chore::refuses));
   turn.reset();
   refresh(group);
   end_charging(group);

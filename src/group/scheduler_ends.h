@@ -85,8 +85,12 @@ Result<void> Scheduler<Faults>::evict(std::string_view key, Time now) {
   EventScope event(*this, now);
   Group* const group = find(key);
   if (group == nullptr) return Error{ErrorCode::kNotFound, "group '" + std::string(key) + "' is not in memory"};
-  if (!group->is_unused()) {
+  if (group->present != ended_in_turns(*group).tasks || group->drains != 0 || group->jobs != nullptr) {
     return Error{ErrorCode::kConflict, "group '" + group->key + "' has tasks; wait for them, or shut it down"};
+  }
+  if (!group->is_unused()) {
+    evict_soon(*group);
+    return {};
   }
   if (group->idle_listed) idle_groups_.erase(*group);
   remove_group(*group);
@@ -115,7 +119,8 @@ bool Scheduler<Faults>::shutdown_group(std::string_view key, EndJob& job, Time n
   EventScope event(*this, now);
   const OwnCall own(*this);
   job.group = find(key);
-  return begin_job(job);
+  int left = Faults::kPortion;
+  return begin_job(job, left);
 }
 
 template <class Faults>
@@ -125,22 +130,23 @@ bool Scheduler<Faults>::close_lease(const GroupLease& lease, EndJob& job, Time n
   job.group = groups_.find(lease.key(), lease.key_hash());
   job.lease = &lease;
   job.why = Why::kTokenClosed;
-  return begin_job(job);
+  int left = Faults::kPortion;
+  return begin_job(job, left);
 }
 
 template <class Faults>
-bool Scheduler<Faults>::begin_job(EndJob& job) {
+bool Scheduler<Faults>::begin_job(EndJob& job, int& left) {
   if (job.group == nullptr) return false;
   Group& group = *job.group;
   give_back_rest_of(group);
   job.last_sequence = group.last_sequence;
   job.other = std::exchange(group.jobs, &job);
+  refresh(group);  // From here on it starts nothing.
   for (Turn* turn = turns_.front(); turn != nullptr; turn = IntrusiveList<Turn>::next(*turn)) {
     for (std::uint32_t i = turn->ended_tasks; i < turn->count; ++i) {
       if (&turn->group_of(i) == &group) end_if_meant(group, *turn->tasks[i]);  // All that is left there has begun.
     }
   }
-  int left = kPortion;
   return end_portion(job, left);
 }
 
@@ -148,7 +154,7 @@ template <class Faults>
 bool Scheduler<Faults>::end_some(EndJob& job, Time now) {
   EventScope event(*this, now);
   const OwnCall own(*this);
-  int left = kPortion;
+  int left = Faults::kPortion;
   return end_portion(job, left);
 }
 
@@ -190,12 +196,7 @@ void Scheduler<Faults>::end_if_meant(Group& group, TaskRecord& record) {
   switch (record.phase) {
     case Phase::kDependent:
     case Phase::kAtDoor:
-    case Phase::kWaiting: {
-      const bool claimed = record.try_claim(TaskStatus::kCancelled);
-      COHORT_ASSERT(claimed, "a task that waits has not begun");
-      settle_and_forget(record, job->why);
-      break;
-    }
+    case Phase::kWaiting: end_waiting(record, TaskStatus::kCancelled, job->why); break;
     default:
       if (!record.asked_to_stop) ask_to_stop(record);
   }
@@ -228,7 +229,7 @@ void Scheduler<Faults>::ask_to_stop(TaskRecord& record) {
   TaskExtras& extras = record.extras();
   if (extras.awaiting != nullptr || !extras.sleeps_until_stop) return;
   extras.woken_by_stop = true;
-  task_timers_.disarm(extras.wake);
+  prompt_timers_.disarm(extras.wake);
   stop_waiting(record);
 }
 
@@ -301,7 +302,7 @@ bool Scheduler<Faults>::cancel_all(EndAll& all, Time now) {
   EventScope event(*this, now);
   const OwnCall own(*this);
   closed_ = ended_ = true;
-  for (int left = kPortion; left > 0; --left) {
+  for (int left = Faults::kPortion; left > 0; --left) {
     if (all.job.group != nullptr) {
       if (end_portion(all.job, left)) return true;
       continue;
@@ -311,7 +312,7 @@ bool Scheduler<Faults>::cancel_all(EndAll& all, Time now) {
     all.next_place = group->place + std::size_t{1};
     if (group->present == 0) continue;
     all.job = {.group = group, .why = Why::kExecutorShutDown};
-    if (begin_job(all.job)) return true;
+    if (begin_job(all.job, left)) return true;
   }
   return true;
 }

@@ -173,10 +173,10 @@ void Scheduler<Faults>::end_finished(Turn& turn) {
 template <class Faults>
 [[gnu::always_inline]] inline void Scheduler<Faults>::count_plain(Group& group, const Turn::Segment& segment,
                                                                   double rate, Used& all) {
-  const Duration used(static_cast<std::int64_t>(segment.used_ns));
+  const Duration used(static_cast<std::int64_t>(std::max(segment.used_ns - segment.outside_ns, 0.0F)));
   all.time += used;
   all.tasks += segment.count;
-  group.served += over_weight(static_cast<double>(segment.used_ns) * rate - segment.charged_ns, group);
+  group.served += over_weight(static_cast<double>(used.count()) * rate - segment.charged_ns, group);
   learn(group, used, segment.count);
   group.expected_whole_ns = static_cast<float>(group.expected_ns);
   group.counters.thread_time += used;
@@ -210,10 +210,10 @@ auto Scheduler<Faults>::end_tasks(Turn& turn, const Turn::Segment& segment, cons
   Used used;
   for (std::uint32_t i = segment.first; i < segment.first + segment.count; ++i) {
     TaskRecord& record = *turn.tasks[i];
-    const Time started = turn.goes_on ? turn.taken_at : record.started_at;
+    const Time started = turn.goes_on ? std::max(turn.taken_at, turn.entered_body) : record.started_at;
     // (One that ran out of time may not have been published yet.)
     const bool is_current = turn.count == 1 || &record == stays || record.overrunning;
-    // (What it waits for the lock afterwards is not its own.)
+    // (The time that it waits for the lock afterwards is not its own.)
     const Time ended = is_current ? std::clamp(turn.left_body, started, std::max(now_, started)) : record.ended_at;
     const Duration spent = ended - started;
     used.time += spent;
@@ -222,17 +222,19 @@ auto Scheduler<Faults>::end_tasks(Turn& turn, const Turn::Segment& segment, cons
     if (&record == stays) {
       segment.group->counters.thread_time += spent;
     } else {
-      complete(record, spent);
+      complete(record, spent, ended);
     }
   }
+  const Duration outside(static_cast<std::int64_t>(segment.outside_ns));
+  used.time -= std::min(used.time, outside);
   return used;
 }
 
 template <class Faults>
-void Scheduler<Faults>::complete(TaskRecord& record, Duration thread_time) {
+void Scheduler<Faults>::complete(TaskRecord& record, Duration thread_time, Time ended) {
   Group& group = *record.group;
   group.counters.thread_time += thread_time;
-  const auto took = static_cast<float>((now_ - record.started_at).count());
+  const auto took = static_cast<float>((ended - record.started_at).count());
   group.expected_whole_ns =
       group.expected_whole_ns < 0 ? took : group.expected_whole_ns + (took - group.expected_whole_ns) / 8;
   if (record.claimed_by_body) ++group.counters.settled[static_cast<std::size_t>(record.status())];
@@ -268,7 +270,7 @@ template <class Faults>
 void Scheduler<Faults>::arm_wake(TaskRecord& record, Time until) {
   TaskExtras& extras = record.extras();
   extras.woken_by_stop = extras.sleeps_until_stop && record.asked_to_stop;  // While it was on its way to its sleep.
-  task_timers_.arm(extras.wake, extras.woken_by_stop ? now_ : until);
+  prompt_timers_.arm(extras.wake, extras.woken_by_stop ? now_ : until);
 }
 
 // A task that was let go while its thread was parked sleeps: from here on it is a coroutine without permits.

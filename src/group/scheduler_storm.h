@@ -453,6 +453,11 @@ class Storm {
     while (!awaiting.is_through() && scheduler_.check_more(task, awaiting, now_)) {
     }
     for (const TaskRef& target : targets) mark_awaited(static_cast<StormTask&>(*target));
+    if (!awaiting.cycle.empty()) {
+      scheduler_.fail_await(task, *state, std::make_unique<Error>(cycle_error(task, awaiting.cycle)), now_);
+      apply();
+      return;
+    }
     apply();
     state->arm([this, held = TaskRef(task), waited = state.get()] { scheduler_.resume(*held, *waited, now_); });
     apply();
@@ -487,6 +492,8 @@ class Storm {
       task.started = true;
       task.own = !task.was_awaited;
       if (task.settled != 0) fail(task, "began after it was settled");
+      const auto means_it = [&](const auto& job) { return job->group == task.group && job->means(task); };
+      if (std::ranges::any_of(jobs_, means_it)) fail(task, "began while the work of its group was being ended");
       if (model.paused || model.stopped) fail(task, "began while its group was paused");
       if (task.own && !task.run_by_caller) {
         std::uint64_t& last = model.last_started[static_cast<std::size_t>(task.priority)];

@@ -31,29 +31,89 @@ Group& Scheduler<Faults>::find_or_create(std::string_view key, std::uint32_t has
   return group;
 }
 
-// What has come meanwhile is looked at as if it came now.
+// What came meanwhile and is too much for the limits is dealt with as if it came now, a portion at a time.
 template <class Faults>
-void Scheduler<Faults>::resolved(std::string_view key, const GroupLimits& answer, Time now) {
+bool Scheduler<Faults>::resolved(std::string_view key, const GroupLimits& answer, Time now) {
   EventScope event(*this, now);
-  const std::uint32_t hash = TaskLabel::hash(key);
-  Group& group = find_or_create(key, hash, &answer);
-  if (!std::exchange(group.unresolved, false)) return refresh(group);
-  TaskList came = std::exchange(group.door, TaskList());
-  group.at_door = 0;
-  set_resolved(group, policy_.resolve(key, answer).limits);
-  while (TaskRecord* const record = came.pop_front()) {
-    disarm(*record);
-    record->group = nullptr;
-    record->phase = Phase::kNew;
-    --group.present;
-    --present_;
-    if (make_room(group, *record, origin_of(record->note), full_of(record->note))) {
-      adopt(group, *record);
-      enqueue(group, *record);
-    }
-    if (record->phase != Phase::kAtDoor) actions_.admit.push_back(record);
+  Group& group = find_or_create(key, TaskLabel::hash(key), &answer);
+  bool more = false;
+  if (group.unresolved) {
+    set_resolved(group, policy_.resolve(key, answer).limits);
+    int left = Faults::kPortion;
+    more = !trim_queue(group, left) || !sort_door(group, left);
+    group.unresolved = more;
+    note_policy(group);
   }
   refresh(group);
+  return more;
+}
+
+// Refuses what has been queued beyond the limits. False: there is more.
+template <class Faults>
+bool Scheduler<Faults>::trim_queue(Group& group, int& left) {
+  for (; !has_room(group, 1); --left) {
+    TaskRecord* const victim =
+        group.limits->overflow == OverflowPolicy::kDiscardOldest ? oldest_of_lowest(group) : newest_in_queue(group);
+    if (victim == nullptr) break;
+    if (left <= 0) return false;
+    end_waiting(*victim, TaskStatus::kRejected, how_full(group, Why::kFull));
+  }
+  return true;
+}
+
+// Gives those at the door the place that they would have if they came now. False: there is more.
+template <class Faults>
+bool Scheduler<Faults>::sort_door(Group& group, int& left) {
+  const OverflowPolicy policy = group.limits->overflow;
+  TaskRecord* next = group.door.front();
+  for (; next != nullptr; --left) {
+    if (left <= 0) return false;
+    TaskRecord& record = *next;
+    next = TaskList::next(record);
+    if (is_meant_by_a_job(record)) {
+      end_if_meant(group, record);
+    } else if (has_room(group) || (policy == OverflowPolicy::kDiscardOldest && discard_for(group, record))) {
+      leave_door(record);
+      enqueue(group, record);
+      actions_.admit.push_back(&record);
+    } else if (full_of(record.note) == FullQueue::kBlock || policy == OverflowPolicy::kBlock) {
+      // It goes on waiting.
+    } else if (policy == OverflowPolicy::kCallerRuns) {
+      leave_door(record);
+      record.blocks_thread = true;
+      group.callers.push_back(record);
+      ++group.at_door;
+    } else {
+      end_waiting(record, TaskStatus::kRejected, how_full(group, Why::kFull));
+    }
+  }
+  return true;
+}
+
+template <class Faults>
+TaskRecord* Scheduler<Faults>::newest_in_queue(const Group& group) {
+  TaskRecord* newest = nullptr;
+  for (const TaskList& queue : group.queues) {
+    TaskRecord* const last = queue.back();
+    if (last == nullptr) continue;
+    if (newest == nullptr || static_cast<std::int32_t>(last->sequence - newest->sequence) > 0) newest = last;
+  }
+  return newest;
+}
+
+template <class Faults>
+TaskRecord* Scheduler<Faults>::oldest_of_lowest(const Group& group) {
+  TaskRecord* oldest = nullptr;
+  for (const TaskList& queue : group.queues) oldest = queue.empty() ? oldest : queue.front();
+  return oldest;
+}
+
+// For a task that has not been taken: nobody else can have decided its end.
+template <class Faults>
+void Scheduler<Faults>::end_waiting(TaskRecord& record, TaskStatus status, const Reason& reason) {
+  const bool claimed = record.try_claim(status);
+  COHORT_ASSERT(claimed, "a task that waits has not begun");
+  settle_and_forget(record, reason);
 }
 
 template <class Faults>
@@ -169,19 +229,20 @@ template <class Faults>
 void Scheduler<Faults>::reject(TaskRecord& record, Group* group, TaskStatus status, const Reason& reason) {
   const bool claimed = record.try_claim(status);
   if (claimed) ++(group != nullptr ? group->counters : evicted_).settled[static_cast<std::size_t>(status)];
-  put_chore(group != nullptr ? *group : house_,
-            claimed ? Chore::settle(record, reason, false, true) : Chore::drop(record));
+  Chore chore = claimed ? Chore::settle(record, reason, false, true) : Chore::drop(record);
+  chore.refuses = true;
+  put_chore(group != nullptr ? *group : house_, chore);
 }
 
-// Whether fewer of its tasks are without a result than may be. Those that stand at the door are not in yet, parked ones
-// do not count, and those in a turn that have ended only seem to be there.
+// Whether fewer of the group's tasks are without a result than may be. Tasks at the door are not in yet, and parked
+// ones do not count. Tasks in a turn that have ended only seem to be there, nor do `but` others count.
 template <class Faults>
-bool Scheduler<Faults>::has_room(const Group& group) const {
+bool Scheduler<Faults>::has_room(const Group& group, std::uint64_t but) const {
   const bool may_start_any = !group.paused && (!group.pace || group.pace->bucket.available(now_) > 0);
   const std::uint64_t most = may_start_any ? group.limits->most_open : group.limits->max_waiting;
   const std::uint64_t open =
       std::uint64_t{group.present} - group.at_door - (group.parked - group.resuming) - group.overrunning;
-  return open < most || open - ended_in_turns(group).tasks < most;
+  return open < most + but || open - ended_in_turns(group).tasks < most + but;
 }
 
 template <class Faults>
@@ -197,7 +258,7 @@ std::optional<Reason> Scheduler<Faults>::is_hopeless(const Group& group, const T
   const SubmitOptions& options = record.extras_if_any()->options;
   Duration left = options.queue_timeout.value_or(Duration::max());
   if (options.deadline) left = std::min(left, *options.deadline - now_);
-  const Duration wait = expected_wait(group);
+  const Duration wait = expected_wait(group, count_before(group, record.priority));
   if (wait <= left) return std::nullopt;
   const auto ms = [](Duration duration) {
     return static_cast<std::uint32_t>(std::min<std::int64_t>(duration.count() / 1'000'000, kUnlimited));
@@ -208,19 +269,21 @@ std::optional<Reason> Scheduler<Faults>::is_hopeless(const Group& group, const T
 // True when the record may be queued. Otherwise it has been settled, or stands at the door.
 template <class Faults>
 bool Scheduler<Faults>::make_room(Group& group, TaskRecord& record, Origin origin, FullQueue full) {
+  const bool may_wait = origin == Origin::kOutside && full != FullQueue::kNeverWait;
   if (group.unresolved) {
-    if (group.at_door < group.limits->most_open) {
+    if (may_wait && full != FullQueue::kAsGroupSays) {
       record.note = note_of(origin, full);
       stand_at_door(group, record, false);
-    } else {
-      reject(record, &group, TaskStatus::kRejected, how_full(group, Why::kFull));
+      return false;
     }
+    if (group.present < kMostUnresolved) return true;
+    reject(record, &group, TaskStatus::kRejected, how_full(group, Why::kFull));
     return false;
   }
   if (!group.door.empty()) admit_from_door(group);  // They come first.
   if (group.door.empty() && has_room(group)) return true;
   const OverflowPolicy policy = group.limits->overflow;
-  if (origin == Origin::kOutside && (lets_submitters_wait(policy) || full == FullQueue::kBlock)) {
+  if (may_wait && (lets_submitters_wait(policy) || full == FullQueue::kBlock)) {
     stand_at_door(group, record, policy == OverflowPolicy::kCallerRuns && full == FullQueue::kCallerWaits);
     return false;
   }
@@ -239,20 +302,14 @@ void Scheduler<Faults>::stand_at_door(Group& group, TaskRecord& record, bool run
   arm_queue_limit(record);
 }
 
-// Gives up the oldest task of the lowest priority, unless the new one is lower still. Awaited tasks are kept: somebody
-// who holds a place in layer 2 waits for them.
+// Gives up the oldest task of the lowest priority, unless the new one is lower still. Awaited tasks are kept: a task
+// that holds a place in layer 2 waits for them.
 template <class Faults>
 bool Scheduler<Faults>::discard_for(Group& group, TaskRecord& record) {
-  for (int priority = kPriorityCount - 1; priority >= 0; --priority) {
-    TaskRecord* oldest = group.queues[static_cast<std::size_t>(priority)].front();
-    if (oldest == nullptr) continue;
-    if (static_cast<int>(record.priority) > priority) return false;
-    const bool claimed = oldest->try_claim(TaskStatus::kRejected);
-    COHORT_ASSERT(claimed, "a task that waits has not begun");
-    settle_and_forget(*oldest, {Why::kDiscarded, {group.limits->max_waiting, 0, 0, 0}});
-    return true;
-  }
-  return false;
+  TaskRecord* const oldest = oldest_of_lowest(group);
+  if (oldest == nullptr || record.priority > oldest->priority) return false;
+  end_waiting(*oldest, TaskStatus::kRejected, {Why::kDiscarded, {group.limits->max_waiting, 0, 0, 0}});
+  return true;
 }
 
 template <class Faults>
@@ -327,7 +384,7 @@ void Scheduler<Faults>::follow(TaskRecord& record, TaskRecord& predecessor, Orig
   ++group.counters.submitted;
   // A task that follows one at the door, and takes the place that that one waits for, would wait for ever.
   if (!group.door.empty()) admit_from_door(group);
-  const bool full = !group.door.empty() || !has_room(group);
+  const bool full = group.unresolved ? group.present >= kMostUnresolved : !group.door.empty() || !has_room(group);
   if (refuse_while_draining(group, record, origin)) {
     // It has been settled.
   } else if (full && !(group.limits->overflow == OverflowPolicy::kDiscardOldest && discard_for(group, record))) {

@@ -186,6 +186,8 @@ bool Scheduler<Faults>::take(Turn& turn, std::span<const Submitted> arrivals, Ti
     if (!take_from(*group, turn, share, budget_ns)) break;
   }
   if (Faults::kStaleGlobalCheck) global_seen_ = before;  // The next one checks what was so before this one acted.
+  // Where only tasks whose time is over were found, their settlements are chores now.
+  if (Group* const group = turn.empty() ? ready_[kReadyForChores].min() : nullptr) take_chores_of(*group, turn);
   if (turn.empty()) {
     ++idle_workers_;
     return false;
@@ -211,7 +213,9 @@ bool Scheduler<Faults>::take_only(TaskRecord& record, Turn& turn, Time now) {
   return true;
 }
 
-// What the group would run next; null when nothing may. Every fourth is the oldest unawaited task, if it may start.
+// The task that the group would run next; null when none may start. Every fourth is the oldest unawaited task of the
+// queue or, if the queue is empty, the oldest caller's, if it may start. Otherwise a caller's task goes before the
+// queue, unless the queue has a task of a higher priority.
 template <class Faults>
 TaskRecord* Scheduler<Faults>::choose(Group& group, bool has_permit, bool has_place) const {
   if (!has_permit && group.running >= group.limits->max_concurrency) return nullptr;
@@ -224,10 +228,13 @@ TaskRecord* Scheduler<Faults>::choose(Group& group, bool has_permit, bool has_pl
     }
     caller = group.callers.front();
   }
-  if (unawaited != nullptr && group.urgent_in_a_row >= kMostInARow) return unawaited;
+  const bool queue_is_due = group.urgent_in_a_row >= kMostInARow;
+  if (queue_is_due && unawaited != nullptr) return unawaited;
+  if (queue_is_due && caller != nullptr) return caller;
   if (!group.resumed.empty()) return group.resumed.front();
   if (start && !group.awaited.empty()) return group.awaited.front();
-  return caller != nullptr ? caller : unawaited;
+  const bool caller_first = caller != nullptr && (unawaited == nullptr || caller->priority <= unawaited->priority);
+  return caller_first ? caller : unawaited;
 }
 
 // The same, but passes over those whose time is over, a few at a time: no task starts after that, whether its timer has
@@ -245,12 +252,14 @@ TaskRecord* Scheduler<Faults>::choose_in_time(Group& group, bool has_permit, boo
 
 namespace {
 
-// A task with a limit on its run time has a turn of its own, so that its time begins when the turn does. (A deadline is
-// the same whenever it begins.) So does one that a caller runs.
-inline bool wants_own_turn(const TaskRecord& record) {
+// A task with a limit on its run time has a turn of its own, so that its time begins when the turn does. So has a task
+// whose deadline is near, because it must not begin after it. So has a task that a caller runs.
+inline bool wants_own_turn(const TaskRecord& record, Time now) {
+  constexpr Duration kNear = std::chrono::milliseconds(5);
   if (record.phase == Phase::kAtDoor) return true;
   const TaskExtras* extras = record.extras_if_any();
-  return extras != nullptr && extras->options.run_timeout;
+  if (extras == nullptr) return false;
+  return extras->options.run_timeout || (extras->limit.armed() && extras->limit.when() < saturating_add(now, kNear));
 }
 
 }  // namespace
@@ -266,11 +275,11 @@ bool Scheduler<Faults>::take_from(Group& group, Turn& turn, std::uint32_t share,
 
   const auto next = [&] { return choose_in_time(group, segment != nullptr, segment != nullptr && segment->in_flight); };
   TaskRecord* record = next();
-  if (record == nullptr) {  // Those that were next are out of time, or all is being ended.
+  if (record == nullptr) {  // The next ones are out of time, or all is being ended.
     refresh(group);
-    return !group.is_ready() || turn.empty();
+    return !group.is_ready();
   }
-  const bool alone = record->phase == Phase::kResuming || wants_own_turn(*record) || is_long(group);
+  const bool alone = record->phase == Phase::kResuming || wants_own_turn(*record, now_) || is_long(group);
   if (alone && !turn.empty()) return false;
   if (record->phase == Phase::kResuming) {
     go_on(*record, turn);
@@ -284,7 +293,7 @@ bool Scheduler<Faults>::take_from(Group& group, Turn& turn, std::uint32_t share,
     budget_ns -= each_ns;
     if (alone || segment->count - before == share || turn.count == Turn::kMaxTasks || budget_ns <= 0) break;
     record = next();
-  } while (record != nullptr && record->phase == Phase::kWaiting && !wants_own_turn(*record));
+  } while (record != nullptr && record->phase == Phase::kWaiting && !wants_own_turn(*record, now_));
   segment->each_ns = each_ns * charge_rate();
   segment->charged_ns += segment->each_ns * (segment->count - before);
   charge(group, segment->each_ns * (segment->count - before));
@@ -487,7 +496,8 @@ void Scheduler<Faults>::start(TaskRecord& record, Turn::Segment& segment, Turn& 
     segment.in_flight = true;
     ++group.own;
   }
-  group.urgent_in_a_row = record.own_account && !from_door ? 0 : one_more_in_a_row(group);
+  const bool jumps_queue = from_door && group.urgent_in_a_row < kMostInARow;
+  group.urgent_in_a_row = record.own_account && !jumps_queue ? 0 : one_more_in_a_row(group);
   group.continued_last = group.did_chores = false;
   if (group.pace) group.pace->bucket.try_take(now_);
   ++group.counters.started;

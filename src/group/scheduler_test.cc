@@ -91,6 +91,147 @@ class SchedulerTest : public ::testing::Test {
   std::unique_ptr<Scheduler<>> scheduler;
 };
 
+// A shutdown of many tasks is done in portions, with other events in between.
+TEST_F(SchedulerTest, AGroupThatIsBeingShutDownStartsNothing) {
+  make({.threads = 2});
+  std::vector<Ref<Record>> records;
+  for (int i = 0; i < 1000; ++i) records.push_back(submit("a", std::to_string(i)));
+  EndJob job;
+  ASSERT_TRUE(scheduler->shutdown_group("a", job, now));
+  records.push_back(submit("a", "later"));
+  do_own();
+
+  Turn turn;
+  EXPECT_FALSE(scheduler->take(turn, now));
+  while (scheduler->end_some(job, now)) EXPECT_FALSE(scheduler->take(turn, now));
+  do_own();
+  ASSERT_TRUE(scheduler->take(turn, now));
+  EXPECT_EQ(turn.count, 1U);
+  run(turn);
+
+  const auto with = [&](TaskStatus status) {
+    return std::ranges::count_if(records, [&](const Ref<Record>& each) { return each->status() == status; });
+  };
+  EXPECT_EQ(with(TaskStatus::kCancelled), 1000);
+  EXPECT_EQ(with(TaskStatus::kSuccess), 1);
+}
+
+// A worker that finds a queue whose time is over passes over some of it, and does what follows from that.
+TEST_F(SchedulerTest, OneTakeEndsABoundedNumberOfTasks) {
+  make({.threads = 1});
+  auto runs = submit("a", "runs");
+  Turn turn;
+  ASSERT_TRUE(scheduler->take(turn, now));
+  std::vector<Ref<Record>> records;
+  for (int i = 0; i < 5000; ++i) {
+    records.push_back(Ref<Record>::adopt(new Record("a", std::to_string(i))));
+    records.back()->extras().options.queue_timeout = 5ms;
+    submit(*records.back());
+  }
+  now += 10ms;
+  run(turn);
+
+  std::uint64_t open = scheduler->present();
+  while (scheduler->take(turn, now)) {
+    ASSERT_TRUE(turn.of_chores);
+    EXPECT_LE(open - scheduler->present(), 100U);
+    open = scheduler->present();
+    while (const Chore* chore = turn.begin_chore(now)) do_chore(*chore);
+    turn.left_body = now;
+    scheduler->finish(turn, now);
+  }
+  EXPECT_EQ(open, 0U);
+  for (const auto& each : records) EXPECT_EQ(each->status(), TaskStatus::kTimedOutQueued);
+}
+
+// Half a million tasks with one deadline must not keep the sleeps of other groups waiting.
+TEST_F(SchedulerTest, SleepsEndBeforeMassTimeOuts) {
+  make({.threads = 1});
+  ASSERT_TRUE((scheduler->set_paused("mass", true, now), true));
+  std::vector<Ref<Record>> records;
+  for (int i = 0; i < 5000; ++i) {
+    records.push_back(Ref<Record>::adopt(new Record("mass", std::to_string(i))));
+    records.back()->extras().options.deadline = now + 5ms;
+    submit(*records.back());
+  }
+  auto sleeper = submit("other", "sleeps");
+  sleeper->extras();
+  Turn turn;
+  ASSERT_TRUE(scheduler->take(turn, now));
+  begin(turn);
+  scheduler->sleep(turn, now + 6ms, now);
+
+  now += 7ms;
+  scheduler->tick(now);
+
+  EXPECT_EQ(sleeper->phase, Phase::kContinuing);
+  while (scheduler->take(turn, now) && turn.of_chores) {
+    while (const Chore* chore = turn.begin_chore(now)) do_chore(*chore);
+    turn.left_body = now;
+    scheduler->finish(turn, now);
+  }
+  run(turn);
+  while (scheduler->next_timer().value_or(Time::max()) <= now) scheduler->tick(now);
+}
+
+TEST_F(SchedulerTest, TasksThatCameBeforeTheResolverAnsweredAreTrimmedInPortions) {
+  make({.resolver = [](std::string_view) -> GroupLimits { return {}; }, .defaults = {.max_waiting = 0}, .threads = 1});
+  std::vector<Ref<Record>> records;
+  for (int i = 0; i < 2000; ++i) records.push_back(submit("a", std::to_string(i)));
+  for (const auto& each : records) ASSERT_FALSE(each->is_claimed()) << "nobody knows yet that there is no room";
+
+  int portions = 1;
+  while (scheduler->resolved("a", {.max_concurrency = 4, .max_waiting = 6}, now)) ++portions;
+  EXPECT_GE(portions, 7);
+  do_chores();
+
+  const auto rejected = [](const Ref<Record>& each) { return each->status() == TaskStatus::kRejected; };
+  EXPECT_EQ(std::ranges::count_if(records, [&](const auto& each) { return each->is_done() && rejected(each); }), 1990);
+  for (int i = 0; i < 10; ++i) EXPECT_FALSE(records[static_cast<std::size_t>(i)]->is_done()) << "the first stay";
+  shut_down("a");
+}
+
+TEST_F(SchedulerTest, AShutdownMayOvertakeTheResolver) {
+  make({.resolver = [](std::string_view) -> GroupLimits { return {}; }, .threads = 1});
+  std::vector<Ref<Record>> records;
+  for (int i = 0; i < 1000; ++i) records.push_back(submit("a", std::to_string(i)));
+  EndJob job;
+  ASSERT_TRUE(scheduler->shutdown_group("a", job, now));
+  while (scheduler->resolved("a", {.max_waiting = 300}, now)) {
+  }
+  while (scheduler->end_some(job, now)) {
+  }
+  do_own();
+  do_chores();
+  for (const auto& each : records) EXPECT_TRUE(each->is_done());
+}
+
+TEST_F(SchedulerTest, ATaskMayFollowOneWhoseGroupIsNotResolvedYet) {
+  make({.resolver = [](std::string_view) -> GroupLimits { return {}; }, .threads = 1});
+  auto first = submit("a", "first");
+  auto second = Ref<Record>::adopt(new Record("a", "second"));
+  second->home = first->home;
+  second->add_executors_reference();
+  scheduler->follow(*second, *first, Scheduler<>::Origin::kOutside, now);
+  EXPECT_EQ(second->phase, Phase::kDependent);
+  scheduler->resolved("a", {}, now);
+  shut_down("a");
+}
+
+TEST_F(SchedulerTest, AGroupWhoseTasksHaveResultsCanBeEvicted) {
+  make({.threads = 1});
+  auto record = submit("a", "t");
+  Turn turn;
+  ASSERT_TRUE(scheduler->take(turn, now));
+  end(*begin(turn));
+
+  EXPECT_TRUE(scheduler->evict("a", now)) << "its result is out, though its worker has not given the turn back";
+  scheduler->finish(turn, now);
+  now += 1ms;
+  scheduler->tick(now);
+  EXPECT_EQ(scheduler->group_of("a"), nullptr);
+}
+
 TEST_F(SchedulerTest, WakesOneIdleWorkerAtATime) {
   make({.threads = 3});
   Turn a;

@@ -10,12 +10,26 @@ template <class Faults>
 void Scheduler<Faults>::arm_queue_limit(TaskRecord& record) {
   TaskExtras* extras = record.extras_if_any();
   if (extras == nullptr) return;
-  task_timers_.disarm(extras->limit);
+  disarm_limit(*extras);
   Time limit = extras->options.deadline.value_or(Time::max());
   if (extras->options.queue_timeout) {
     limit = std::min(limit, saturating_add(record.submitted_at, *extras->options.queue_timeout));
   }
-  if (limit != Time::max()) task_timers_.arm(extras->limit, limit);
+  if (limit != Time::max()) limit_timers_.arm(extras->limit, limit);
+}
+
+template <class Faults>
+void Scheduler<Faults>::disarm_limit(TaskExtras& extras) {
+  (extras.limit.is_prompt ? prompt_timers_ : limit_timers_).disarm(extras.limit);
+  extras.limit.is_prompt = false;
+}
+
+template <class Faults>
+void Scheduler<Faults>::arm_promptly(TaskExtras& extras, Time limit) {
+  disarm_limit(extras);
+  if (limit == Time::max()) return;
+  extras.limit.is_prompt = true;
+  prompt_timers_.arm(extras.limit, limit);
 }
 
 template <class Faults>
@@ -23,35 +37,33 @@ void Scheduler<Faults>::arm_run_limit(TaskRecord& record) {
   TaskExtras* extras = record.extras_if_any();
   if (extras == nullptr) return;
   if (!extras->options.run_timeout && !extras->options.queue_timeout && extras->limit.armed()) return;  // The deadline.
-  task_timers_.disarm(extras->limit);
   Time limit = extras->options.deadline.value_or(Time::max());
   if (extras->options.run_timeout) limit = std::min(limit, saturating_add(now_, *extras->options.run_timeout));
-  if (limit != Time::max()) task_timers_.arm(extras->limit, limit);
+  arm_promptly(*extras, limit);
 }
 
 template <class Faults>
 bool Scheduler<Faults>::limit_run(TaskRecord& record, std::optional<Time> end, Time now) {
   EventScope event(*this, now);
   COHORT_ASSERT(record.timed, "only the end of a task that was submitted with one can be changed");
-  if (record.overrunning) return false;
-  task_timers_.disarm(record.extras().limit);
+  if (record.overrunning || record.group == nullptr) return false;
   record.extras().body_limit = end.value_or(Time::max());
-  if (end) task_timers_.arm(record.extras().limit, *end);
+  arm_promptly(record.extras(), end.value_or(Time::max()));
   return true;
 }
 
 template <class Faults>
 void Scheduler<Faults>::disarm(TaskRecord& record) {
   if (TaskExtras* extras = record.extras_if_any()) {
-    task_timers_.disarm(extras->limit);
-    task_timers_.disarm(extras->wake);
+    disarm_limit(*extras);
+    prompt_timers_.disarm(extras->wake);
   }
 }
 
 template <class Faults>
 void Scheduler<Faults>::tick(Time now) {
   EventScope event(*this, now);
-  tick_some(kPortion);
+  tick_some(Faults::kPortion);
   many_are_due_ = next_timer().value_or(Time::max()) <= now_;
 }
 
@@ -64,14 +76,17 @@ void Scheduler<Faults>::tick_some(int most) {
   };
   each_due(alarm_timers_, [this](Timer& timer) { sound(timer); });
   each_due(rate_timers_, [this](Timer& timer) { refresh(static_cast<Group::Pace::RateTimer&>(timer).group); });
-  each_due(task_timers_, [this](Timer& timer) {
+  const auto on_task_timer = [this](Timer& timer) {
     auto& owned = static_cast<TaskExtras::OwnedTimer&>(timer);
+    owned.is_prompt = owned.wakes;
     if (owned.wakes) {
       on_wake(owned.record);
     } else {
       on_limit(owned.record);
     }
-  });
+  };
+  each_due(prompt_timers_, on_task_timer);
+  each_due(limit_timers_, on_task_timer);
   if (evict_at_ <= now_ && most > 0) evict_idle();
   in_tick_ = false;
 }
@@ -82,10 +97,10 @@ void Scheduler<Faults>::sound(Timer& alarm) {
 }
 
 template <class Faults>
-void Scheduler<Faults>::set_alarm(Time at, Function<void()> call, Time now) {
+void Scheduler<Faults>::set_alarm(std::unique_ptr<Alarm> alarm, Time at, Time now) {
   EventScope event(*this, now);
   const OwnCall own(*this);
-  alarm_timers_.arm(*new Alarm(std::move(call)), at);
+  alarm_timers_.arm(*alarm.release(), at);
   if (ended_) sound_all();
 }
 
@@ -122,17 +137,17 @@ void Scheduler<Faults>::on_limit(TaskRecord& record) {
   refresh(group);
 }
 
-// For one that waits and could start now.
+// For a task that waits in the queue or at the door and could start now.
 template <class Faults>
 bool Scheduler<Faults>::is_out_of_time(const TaskRecord& record) const {
-  if (!record.special || record.phase != Phase::kWaiting) return false;
+  if (!record.special || (record.phase != Phase::kWaiting && record.phase != Phase::kAtDoor)) return false;
   const Timer& limit = record.extras_if_any()->limit;
   return limit.armed() && limit.when() <= now_;
 }
 
 template <class Faults>
 void Scheduler<Faults>::end_out_of_time(TaskRecord& record) {
-  task_timers_.disarm(record.extras().limit);
+  disarm_limit(record.extras());
   on_limit(record);
 }
 
@@ -188,7 +203,7 @@ void Scheduler<Faults>::overrun(TaskRecord& record) {
   }
   forget_far_wait(record);
   record.extras().awaiting = nullptr;
-  task_timers_.disarm(record.extras().wake);
+  prompt_timers_.disarm(record.extras().wake);
   record.extras().out_of_time = true;
   if (!record.blocks_thread) {
     record.phase = Phase::kContinuing;
@@ -216,6 +231,16 @@ void Scheduler<Faults>::stand_in_line(Group& group) {
   idle_groups_.push_back(group);
 }
 
+// The group is removed as soon as nothing of it is left: its tasks have ended, but a turn has not been given back.
+template <class Faults>
+void Scheduler<Faults>::evict_soon(Group& group) {
+  group.evict_soon = true;
+  if (std::exchange(group.idle_listed, true)) idle_groups_.erase(group);
+  group.in_line_since = now_ - evict_after_;
+  idle_groups_.push_front(group);
+  evict_at_ = now_;
+}
+
 // Not at once again: whoever evicts many does it in steps and lets others have the scheduler in between.
 template <class Faults>
 void Scheduler<Faults>::arm_eviction() {
@@ -232,14 +257,19 @@ void Scheduler<Faults>::arm_eviction() {
 // are not all back yet, goes to its end.
 template <class Faults>
 void Scheduler<Faults>::evict_idle() {
-  for (int i = 0; i < kPortion; ++i) {
+  for (int i = 0; i < Faults::kPortion; ++i) {
     Group* group = idle_groups_.front();
     if (group == nullptr || saturating_add(group->in_line_since, evict_after_) > now_) break;
     idle_groups_.erase(*group);
     group->idle_listed = false;
+    const bool soon = std::exchange(group->evict_soon, false);
+    if (soon && group->present == ended_in_turns(*group).tasks && !group->is_unused()) {
+      evict_soon(*group);  // At the next look.
+      break;
+    }
     if (!group->is_unused()) continue;
-    if (saturating_add(group->inactive_since, evict_after_) > now_ ||
-        (group->pace && !group->pace->bucket.full(now_))) {
+    if (!soon && (saturating_add(group->inactive_since, evict_after_) > now_ ||
+                  (group->pace && !group->pace->bucket.full(now_)))) {
       stand_in_line(*group);
       continue;
     }

@@ -137,17 +137,37 @@ std::vector<std::string> Scheduler<Faults>::active_groups() const {
 template <class Faults>
 Duration Scheduler<Faults>::estimated_wait(std::string_view key) const {
   const Group* group = find(key);
-  return group == nullptr ? Duration(0) : expected_wait(*group);
+  return group == nullptr ? Duration(0) : expected_wait(*group, group->waiting);
 }
 
+// For a task with `ahead` others before it in the queue: the permits of the group have to come back often enough, and
+// the workers have to get through what is ahead. A task that runs is taken to be half done.
 template <class Faults>
-Duration Scheduler<Faults>::expected_wait(const Group& group) const {
+Duration Scheduler<Faults>::expected_wait(const Group& group, std::uint64_t ahead) const {
   if (group.expected_whole_ns < 0) return Duration(0);
-  const std::uint32_t width = std::min(group.limits->max_concurrency, global_limit_);
-  const std::uint64_t before = std::uint64_t{group.waiting} + group.running;
-  if (before < width) return Duration(0);
-  return Duration(
-      static_cast<std::int64_t>(static_cast<double>(group.expected_whole_ns) * static_cast<double>(before) / width));
+  const double width = std::min(group.limits->max_concurrency, global_limit_);
+  const double running = group.running - ended_in_turns(group).running;
+  const auto waiting = static_cast<double>(ahead);
+  if (waiting + running < width) return Duration(0);
+  const double by_permits = static_cast<double>(group.expected_whole_ns) * (waiting + running - width + 0.5) / width;
+  const double by_workers = std::max(group.expected_ns, 0.0) * waiting / workers_;
+  constexpr double kLongest = 1e18;
+  return Duration(static_cast<std::int64_t>(std::min(std::max(by_permits, by_workers), kLongest)));
+}
+
+// How many tasks of the queue a new one of this priority would have to wait for; counts only some where many wait.
+template <class Faults>
+std::uint64_t Scheduler<Faults>::count_before(const Group& group, Priority priority) const {
+  const auto is_empty = [](const TaskList& queue) { return queue.empty(); };
+  const auto lower = group.queues.begin() + static_cast<std::ptrdiff_t>(priority) + 1;
+  if (std::all_of(lower, group.queues.end(), is_empty)) return group.waiting;
+  std::uint64_t count = 0;
+  for (auto queue = group.queues.begin(); queue != lower; ++queue) {
+    for (TaskRecord* task = queue->front(); task != nullptr && count < static_cast<std::uint64_t>(Faults::kPortion);
+         task = TaskList::next(*task))
+      ++count;
+  }
+  return count;
 }
 
 template <class Faults>

@@ -17,10 +17,6 @@ std::uint32_t threads_of(const GroupExecutorOptions& options) {
   return options.threads != 0 ? std::uint32_t{options.threads} : std::max(1U, std::thread::hardware_concurrency());
 }
 
-Scheduler<>::FullQueue full_queue(bool paced) {
-  return paced ? Scheduler<>::FullQueue::kBlock : Scheduler<>::FullQueue::kAsGroupSays;
-}
-
 GroupExecutorOptions with_threads(GroupExecutorOptions options) {
   options.threads = threads_of(options);
   return options;
@@ -49,8 +45,8 @@ ThreadDriver::ThreadDriver(ExecutorHome& home, GroupExecutorOptions options)
 ThreadDriver::~ThreadDriver() = default;
 
 void ThreadDriver::end() {
-  COHORT_ASSERT(driver_of_thread_ != this,
-                "an executor cannot be destroyed on a thread of its own, which it waits for");
+  COHORT_ASSERT(driver_of_thread_ != this && own_task() == nullptr,
+                "an executor cannot be destroyed on a thread of its own, or in a task of it, which it waits for");
   static_cast<void>(shutdown(Duration(0)));
   with_scheduler([](Scheduler<>& scheduler, Time now) { scheduler.fire_alarms(now); });
   const auto all_ended = [this]() COHORT_REQUIRES(mutex_) {
@@ -85,12 +81,23 @@ Scheduler<>::Origin ThreadDriver::origin_of(const TaskRecord& record) const {
                                                           : Scheduler<>::Origin::kOtherGroup;
 }
 
+// A task, a chore or a listener on a worker must not wait for a place: what it waits for may wait for its thread, or
+// for the permits of the task.
+bool ThreadDriver::may_wait_at_door() {
+  return current_runner_ == nullptr && driver_of_thread_ == nullptr && current_task() == nullptr;
+}
+
+Scheduler<>::FullQueue ThreadDriver::full_queue(bool paced) {
+  if (!may_wait_at_door()) return Scheduler<>::FullQueue::kNeverWait;
+  return paced ? Scheduler<>::FullQueue::kBlock : Scheduler<>::FullQueue::kAsGroupSays;
+}
+
 void ThreadDriver::submit(TaskRecord& record, bool paced) {
   record.submitted_at = clock_.now();
   if (listener_) tell(TaskEvent::Kind::kSubmitted, record, record.submitted_at);
   const Scheduler<>::Origin origin = origin_of(record);
   if (policy_.has_resolver()) be_resolved(record);
-  if (keys_that_block_.may_have(record.label().key_hash()) && origin == Scheduler<>::Origin::kOutside && !paced) {
+  if (!paced && keys_that_block_.may_have(record.label().key_hash()) && may_wait_at_door()) {
     return submit_or_wait(record);
   }
   record.note = Scheduler<>::note_of(origin, full_queue(paced));
@@ -103,7 +110,7 @@ void ThreadDriver::submit_all(std::span<TaskRecord* const> records, bool paced) 
   const auto may_block = [&](const TaskRecord* record) {
     return policy_.has_resolver() || keys_that_block_.may_have(record->label().key_hash());
   };
-  if (!paced && own_task() == nullptr && std::ranges::any_of(records, may_block)) {
+  if (!paced && may_wait_at_door() && std::ranges::any_of(records, may_block)) {
     for (TaskRecord* record : records) submit(*record, paced);
     return;
   }
@@ -144,14 +151,17 @@ std::unique_ptr<ThreadDriver::Runner> ThreadDriver::stand_at_door(const TaskReco
 void ThreadDriver::wait_at_door(const TaskRecord& record, std::unique_ptr<Runner> guest) {
   {
     MutexLock lock(mutex_);
-    while (record.phase == Phase::kAtDoor && !guest->called.load(std::memory_order_relaxed)) {
+    while (record.phase == Phase::kAtDoor && !guest->turn->out) {
       guest->asleep = true;
       guest->wake.wait(mutex_);
     }
     guest->asleep = false;
     guest->called.store(false, std::memory_order_relaxed);
-    waiting_.erase(&record);
     if (!guest->turn->out) {
+      // It may have been let in by an event whose driver has not come to that yet.
+      if (const auto own = waiting_.find(&record); own != waiting_.end() && own->second == guest.get()) {
+        waiting_.erase(own);
+      }
       guests_.push_back(std::move(guest));
       return;
     }
@@ -164,14 +174,16 @@ void ThreadDriver::be_resolved(const TaskRecord& record) {
   const TaskLabel& label = record.label();
   if (keys_seen_.may_have(label.key_hash()) || label.key().empty() || label.key().size() > TaskLabel::kMaxKeyBytes)
     return;
-  if (own_task() != nullptr) return;  // It waits for nobody.
-  const GroupLimits answer = policy_.ask(label.key());
-  with_scheduler([&](Scheduler<>& scheduler, Time now) { scheduler.resolved(label.key(), answer, now); });
+  if (!may_wait_at_door()) return;  // It waits for no resolver either.
+  give_answer(label.key());
 }
 
-void ThreadDriver::resolve(const Group& group) {
-  const GroupLimits answer = policy_.ask(group.key);
-  with_scheduler([&](Scheduler<>& scheduler, Time now) { scheduler.resolved(group.key, answer, now); });
+void ThreadDriver::resolve(const Group& group) { give_answer(group.key); }
+
+void ThreadDriver::give_answer(std::string_view key) {
+  const GroupLimits answer = policy_.ask(key);
+  while (with_scheduler([&](Scheduler<>& scheduler, Time now) { return scheduler.resolved(key, answer, now); })) {
+  }
 }
 
 ResolvedLimits ThreadDriver::resolve(std::string_view key) {
@@ -185,12 +197,27 @@ void ThreadDriver::clear_limits(std::string_view key) {
   with_scheduler([&](Scheduler<>& scheduler, Time now) { scheduler.clear_limits(key, answer, now); });
 }
 
-// In steps, with what follows from one done before the next.
+// In steps. What the caller is to do itself it does after the last one: while there is a job the group starts nothing.
 template <class Begin>
 void ThreadDriver::end_work(Begin&& begin) {
   EndJob job;
-  bool more = with_scheduler([&](Scheduler<>& scheduler, Time now) { return begin(scheduler, job, now); });
-  while (more) more = with_scheduler([&](Scheduler<>& scheduler, Time now) { return scheduler.end_some(job, now); });
+  std::vector<Chore> own;
+  bool begun = false;
+  for (bool more = true; more;) {
+    const OutsideBody outside(&clock_);
+    Aftermath after;
+    {
+      MutexLock lock(mutex_);
+      const Time now = clock_.now();
+      take_in_all(now);
+      more = std::exchange(begun, true) ? scheduler_.end_some(job, now) : begin(scheduler_, job, now);
+      follow_up(after, now);
+    }
+    own.insert(own.end(), after.actions.own.begin(), after.actions.own.end());
+    after.actions.own.clear();
+    perform(after);
+  }
+  for (const Chore& chore : own) internal::perform(chore, *this);
 }
 
 void ThreadDriver::shutdown_group(std::string_view key) {
@@ -241,7 +268,7 @@ void ThreadDriver::take_in_all(Time now) {
 }
 
 void ThreadDriver::look() {
-  const OutsideBody outside;
+  const OutsideBody outside(&clock_);
   Aftermath after;
   {
     MutexLock lock(mutex_);
@@ -252,20 +279,30 @@ void ThreadDriver::look() {
   perform(after);
 }
 
-// For a submitter with a ticket and no place. As long as somebody is about to take tasks out he gives him a moment: the
-// less he is ahead of the workers, the more of what they need is still in a cache. He never waits for the lock: whoever
-// holds it may be waiting for him to use his ticket. And he leaves what follows to others: what a user's code does
-// there may need the next ticket. From outside he also waits until there are fewer chores: those of what he has
-// submitted before and was refused.
+// For a submitter that has a ticket and finds no place in the ring. While another thread is about to take tasks out,
+// the submitter first gives it a moment: the less a producer is ahead of the workers, the more of its tasks are still
+// in a cache. Otherwise the submitter takes tasks out itself. It never waits for the lock, and starts no threads (which
+// needs the lock): the holder of the lock may be waiting for this ticket to be used. So the minder does what follows.
+// While workers have not caught up with the tasks that were refused, a thread that is not the executor's also waits,
+// but not for long: it may hold what they need.
 template <class HasRoom>
 void ThreadDriver::make_room(HasRoom has_room) {
+  constexpr int kMostWaits = 50;
+  int waited = 0;
   for (int tries = 0; !has_room(); ++tries) {
     if (tries < kTriesForRoom && attended_.load(std::memory_order_relaxed)) {
       pause_processor();
     } else if (mutex_.try_lock()) {
-      const bool waits = has_many_chores() && driver_of_thread_ != this;
-      if (!waits) take_in(clock_.now(), kTakenInAtOnce);
+      bool notify_minder = false;
+      const bool many = has_many_refusals() && driver_of_thread_ != this;
+      const bool waits = many && ++waited < kMostWaits;
+      if (!waits) {
+        const Time now = clock_.now();
+        take_in(now, many ? 1 : kTakenInAtOnce);
+        notify_minder = scheduler_.has_actions() && begin_minding(now);
+      }
       mutex_.unlock();
+      if (notify_minder) mind_wake_.notify_one();
       if (waits) std::this_thread::sleep_for(kFewMicroseconds);
     } else {
       std::this_thread::yield();
@@ -275,11 +312,7 @@ void ThreadDriver::make_room(HasRoom has_room) {
 
 // To be called before the lock is released after any event.
 void ThreadDriver::follow_up(Aftermath& after, Time now) {
-  if (!minding_ && needs_minding()) {
-    minding_ = true;
-    look_at_ = now + kLookEvery;
-    after.notify_minder = std::exchange(minder_sleeps_, false);
-  }
+  if (!minding_ && needs_minding()) after.notify_minder = begin_minding(now);
   // All of it: who left it there may have looked already, and not come so far.
   if (!attend() && !inbox_.looks_empty()) take_in(now, Inbox::kSize);
 
@@ -297,7 +330,11 @@ void ThreadDriver::follow_actions(Aftermath& after) {
   Actions actions = scheduler_.take_actions();
   for (const TaskRecord* record : actions.let_go) call(*waiting_.at(record), after);
   for (const TaskRecord* record : actions.admit) {
-    if (const auto at_door = waiting_.find(record); at_door != waiting_.end()) call(*at_door->second, after);
+    // From here on it is a task like any, whose own body may come to wait.
+    const auto at_door = waiting_.find(record);
+    if (at_door == waiting_.end()) continue;
+    call(*at_door->second, after);
+    waiting_.erase(at_door);
   }
   for (; actions.wake > 0; --actions.wake) {
     if (is_worth_waking()) {
@@ -416,6 +453,8 @@ bool ThreadDriver::wait_for_progress(Reached&& reached, Time until) {
 
 // Inside a task it awaits what the group has open, and so is parked, and a circle is found.
 Result<void> ThreadDriver::drain(std::string_view key, Duration timeout) {
+  COHORT_ASSERT(!ListenerScope::is_inside(),
+                "a listener must not drain a group: it runs on the threads that run tasks");
   TaskRecord* task = own_task();
   const Time until = saturating_add(clock_.now(), timeout);
   with_scheduler([&](Scheduler<>& scheduler, Time now) { scheduler.begin_drain(key, now); });
@@ -442,6 +481,8 @@ Result<void> ThreadDriver::drain(std::string_view key, Duration timeout) {
 }
 
 Result<void> ThreadDriver::shutdown(Duration timeout) {
+  COHORT_ASSERT(!ListenerScope::is_inside(),
+                "a listener must not shut an executor down: it runs on the threads that run tasks");
   if (const TaskRecord* task = own_task()) {
     return Error{ErrorCode::kConflict, "task '" + task->task_id() + "' cannot shut down the executor that runs it", {}};
   }

@@ -92,7 +92,7 @@ class ThreadDriver {
   void submit_here(TaskRecord& record);
   bool run_here(TaskRef& record, Time now, HereTurns& turns);
   void end_here(HereTurns& turns);
-  void begin_blocking();
+  bool begin_blocking();
   void end_blocking();
 
   void follow(TaskRecord& record, TaskRecord& predecessor);
@@ -107,7 +107,7 @@ class ThreadDriver {
   /// Calls `event(scheduler, now)` with the lock held and all submitted tasks taken in, then does what follows from it.
   template <class Event>
   auto with_scheduler(Event&& event) {
-    const OutsideBody outside;
+    const OutsideBody outside(&clock_);
     Aftermath after;
     MutexLock lock(mutex_);
     const Time now = clock_.now();
@@ -150,6 +150,8 @@ class ThreadDriver {
     CondVar wake;
     std::atomic<bool> called{false};   // Set with the lock held: it has a slot, or its wait is over.
     std::atomic<bool> in_body{false};  // In a user's code: only there a thread can block.
+    Duration outside{0};               // Its own: how long the body has waited for the driver so far.
+    bool is_guest = false;             // It is a caller's, and has no slot.
     bool has_slot = false;
     bool for_chores = false;        // Without a slot: counted in chore_threads_.
     std::uint64_t chore_turns = 0;  // How many had been taken by anybody when it had taken its last one.
@@ -170,15 +172,19 @@ class ThreadDriver {
     std::thread thread;
   };
 
-  // While a body is in the driver, and may wait for its lock: that is no blocking of the body's.
+  // While a body is in the driver, where it may wait for the driver's lock: that is no blocking of the body's, and with
+  // a clock it is no time of the body's either.
   class OutsideBody {
    public:
-    OutsideBody()
+    explicit OutsideBody(const Clock* clock)
         : runner_(current_runner_),
-          was_in_body_(runner_ != nullptr && runner_->in_body.load(std::memory_order_relaxed)) {
+          was_in_body_(runner_ != nullptr && runner_->in_body.load(std::memory_order_relaxed)),
+          clock_(was_in_body_ ? clock : nullptr) {
       if (was_in_body_) runner_->in_body.store(false, std::memory_order_relaxed);
+      if (clock_ != nullptr) since_ = clock_->now();
     }
     ~OutsideBody() {
+      if (clock_ != nullptr) runner_->outside += clock_->now() - since_;
       if (was_in_body_) runner_->in_body.store(true, std::memory_order_relaxed);
     }
     OutsideBody(const OutsideBody&) = delete;
@@ -187,6 +193,8 @@ class ThreadDriver {
    private:
     Runner* const runner_;
     const bool was_in_body_;
+    const Clock* const clock_;
+    Time since_{};
   };
 
   // Events.
@@ -194,7 +202,9 @@ class ThreadDriver {
   std::span<const Scheduler<>::Submitted> fetch(Arrivals& arrivals, std::uint32_t most) COHORT_REQUIRES(mutex_);
   void take_in(Time now, std::uint32_t most) COHORT_REQUIRES(mutex_);
   // Then workers take in nothing more, and submitters are slowed down.
-  [[nodiscard]] bool has_many_chores() const COHORT_REQUIRES(mutex_) { return scheduler_.chores_open() > Inbox::kSize; }
+  [[nodiscard]] bool has_many_refusals() const COHORT_REQUIRES(mutex_) {
+    return scheduler_.refusals_open() > Inbox::kSize;
+  }
   void take_in_all(Time now) COHORT_REQUIRES(mutex_);
   void look() COHORT_EXCLUDES(mutex_);
   void leave_in_inbox(std::span<TaskRecord* const> records) COHORT_EXCLUDES(mutex_);
@@ -217,11 +227,14 @@ class ThreadDriver {
   [[nodiscard]] std::unique_ptr<Runner> stand_at_door(const TaskRecord& record) COHORT_REQUIRES(mutex_);
   void wait_at_door(const TaskRecord& record, std::unique_ptr<Runner> guest) COHORT_EXCLUDES(mutex_);
   void be_resolved(const TaskRecord& record);
+  void give_answer(std::string_view key);
   template <class Begin>
   void end_work(Begin&& begin);
   void tell(TaskEvent::Kind kind, const TaskRecord& record, Time at, TaskStatus status = TaskStatus::kSuccess);
   [[nodiscard]] TaskRecord* own_task() const;
   [[nodiscard]] Scheduler<>::Origin origin_of(const TaskRecord& record) const;
+  [[nodiscard]] static bool may_wait_at_door();
+  [[nodiscard]] static Scheduler<>::FullQueue full_queue(bool paced);
 
   // Threads.
   void start(Runner& runner) COHORT_EXCLUDES(mutex_);
@@ -233,7 +246,7 @@ class ThreadDriver {
   void enter_turn(Runner& runner, Time now) COHORT_REQUIRES(mutex_);
   void leave_turn(Runner& runner) COHORT_REQUIRES(mutex_);
   void leave_batch(Runner& runner) COHORT_REQUIRES(mutex_);
-  void hand_over(Runner& from, Time now, Aftermath& after) COHORT_REQUIRES(mutex_);
+  Next hand_over(Runner& from, Time now, Aftermath& after) COHORT_REQUIRES(mutex_);
   bool rest(Runner& runner) COHORT_EXCLUDES(mutex_);
   [[nodiscard]] bool spin(const Runner& runner) const;
   void release_slot(Runner& runner, Time now) COHORT_REQUIRES(mutex_);
@@ -248,6 +261,7 @@ class ThreadDriver {
   Time run_turn(Runner& runner, Time now) COHORT_EXCLUDES(mutex_);
   Time run_chores(Runner& runner, Time now) COHORT_EXCLUDES(mutex_);
   bool run_body(TaskRecord& record, Runner& runner, Time& now) COHORT_EXCLUDES(mutex_);
+  static void note_outside(const TaskRecord& record, Runner& runner);
   bool suspend(TaskRecord& record, Runner& runner) COHORT_EXCLUDES(mutex_);
   void begin_await(TaskRecord& record, Awaiting& awaiting) COHORT_EXCLUDES(mutex_);
   std::unique_ptr<Error> refusal(TaskRecord& task, Awaiting& awaiting) COHORT_EXCLUDES(mutex_);
@@ -258,6 +272,12 @@ class ThreadDriver {
   void mind() COHORT_EXCLUDES(mutex_);
   void look_around() COHORT_EXCLUDES(mutex_);
   [[nodiscard]] bool needs_minding() const COHORT_REQUIRES(mutex_);
+  // The minder looks within `kLookEvery`. True: it sleeps and must be notified.
+  [[nodiscard]] bool begin_minding(Time now) COHORT_REQUIRES(mutex_) {
+    if (std::exchange(minding_, true)) return false;
+    look_at_ = now + kLookEvery;
+    return std::exchange(minder_sleeps_, false);
+  }
   void help_with_chores(Time now, Aftermath& after) COHORT_REQUIRES(mutex_);
   template <class Reached>
   bool wait_for_progress(Reached&& reached, Time until) COHORT_EXCLUDES(mutex_);

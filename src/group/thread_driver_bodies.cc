@@ -36,6 +36,8 @@ Time ThreadDriver::run_chores(Runner& runner, Time now) {
 
 // False when the turn is no longer this thread's: the task suspended, or was let go. Sets `now` to the end of the task.
 bool ThreadDriver::run_body(TaskRecord& record, Runner& runner, Time& now) {
+  runner.outside = Duration(0);
+  runner.in_body.store(true, std::memory_order_relaxed);  // The listener is users' code too.
   if (listener_ && !runner.turn->goes_on) tell(TaskEvent::Kind::kStarted, record, now);
   for (;;) {
     if (TaskExtras* extras = record.extras_if_any(); extras != nullptr && extras->await_request) {
@@ -55,11 +57,13 @@ bool ThreadDriver::run_body(TaskRecord& record, Runner& runner, Time& now) {
     }
     // What comes now is waiting for this driver's own lock, which is neither the body's time nor its blocking.
     runner.in_body.store(false, std::memory_order_relaxed);
+    note_outside(record, runner);
     runner.turn->left_body = clock_.now();
     if (suspend(record, runner)) return false;
     runner.turn->left_body = Time::max();
   }
   now = std::max(clock_.now(), record.started_at);
+  note_outside(record, runner);
   if (record.claimed_by_body) {
     if (listener_) tell(TaskEvent::Kind::kSettled, record, now, record.claimed_status());
     if (!record.let_go) runner.turn->measure(record, record.claimed_status(), now);
@@ -72,14 +76,21 @@ bool ThreadDriver::run_body(TaskRecord& record, Runner& runner, Time& now) {
   return false;
 }
 
-// Nested regions, or one in a body that has been found blocked already, change nothing.
-void ThreadDriver::begin_blocking() {
+// Tells the turn for how long the body has waited for the driver.
+void ThreadDriver::note_outside(const TaskRecord& record, Runner& runner) {
+  const Duration outside = std::exchange(runner.outside, Duration(0));
+  if (outside != Duration(0) && !record.let_go) runner.turn->note_outside(outside);
+}
+
+// False: it changes nothing, in a nested region or in a body that has been found blocked already.
+bool ThreadDriver::begin_blocking() {
   Runner& runner = *current_runner_;
-  with_scheduler([&](Scheduler<>& scheduler, Time now) COHORT_REQUIRES(mutex_) {
-    if (!runner.has_slot || runner.blocked) return;
+  return with_scheduler([&](Scheduler<>& scheduler, Time now) COHORT_REQUIRES(mutex_) {
+    if (!runner.has_slot || runner.blocked) return false;
     scheduler.give_back(*runner.turn, now);
     leave_batch(runner);
     note_blocked(runner, now);
+    return true;
   });
 }
 
@@ -174,6 +185,7 @@ std::unique_ptr<Error> ThreadDriver::await(AwaitState& state, std::optional<Time
     return nullptr;
   }
   Runner& runner = *current_runner_;
+  note_outside(*task, runner);
   runner.turn->left_body = clock_.now();
   Awaiting awaiting(state, until.has_value());
   auto verdict = Awaiting::Verdict::kMay;
@@ -201,6 +213,8 @@ std::unique_ptr<Error> ThreadDriver::await(AwaitState& state, std::optional<Time
     runner.called.store(false, std::memory_order_relaxed);
     waiting_.erase(task);
     task->blocks_thread = false;
+    runner.outside = Duration(0);
+    if (!task->let_go) runner.turn->entered_body = clock_.now();
   }
   state.disarm();
   return collect_await_error(*task);
@@ -226,7 +240,9 @@ void ThreadDriver::submit_here(TaskRecord& record) {
   std::unique_ptr<Runner> guest;
   std::unique_ptr<Runner> at_door;
   with_scheduler([&](Scheduler<>& scheduler, Time now) COHORT_REQUIRES(mutex_) {
-    scheduler.submit(record, origin_of(record), Scheduler<>::FullQueue::kCallerWaits, now);
+    scheduler.submit(record, origin_of(record),
+                     may_wait_at_door() ? Scheduler<>::FullQueue::kCallerWaits : Scheduler<>::FullQueue::kNeverWait,
+                     now);
     guest = take_guest();
     if (!scheduler.take_only(record, *guest->turn, now)) guests_.push_back(std::move(guest));
     if (record.phase == Phase::kAtDoor) at_door = stand_at_door(record);
@@ -239,6 +255,7 @@ void ThreadDriver::submit_here(TaskRecord& record) {
 void ThreadDriver::run_on_guest(std::unique_ptr<Runner> guest) {
   const Time end = run_guest(*guest, clock_.now());
   Aftermath after;
+  const OutsideBody outside(nullptr);
   {
     MutexLock lock(mutex_);
     take_in_all(end);
@@ -257,6 +274,7 @@ bool ThreadDriver::run_here(TaskRef& record, Time now, HereTurns& turns) {
   std::unique_ptr<Runner> guest(static_cast<Runner*>(std::exchange(turns.open, nullptr)));
   std::optional<Aftermath> left;  // The guest's, when that is given back.
   {
+    const OutsideBody outside(nullptr);
     MutexLock lock(mutex_);
     const bool others_came = !inbox_.looks_empty();
     if (others_came) take_in_all(now);
@@ -296,6 +314,7 @@ void ThreadDriver::end_here(HereTurns& turns) {
   std::unique_ptr<Runner> guest(static_cast<Runner*>(std::exchange(turns.open, nullptr)));
   Aftermath after;
   {
+    const OutsideBody outside(nullptr);
     MutexLock lock(mutex_);
     if (!inbox_.looks_empty()) take_in_all(turns.last_end());
     end_guest(*guest, turns.last_end());
@@ -306,9 +325,14 @@ void ThreadDriver::end_here(HereTurns& turns) {
 }
 
 std::unique_ptr<ThreadDriver::Runner> ThreadDriver::take_guest() {
-  if (guests_.empty()) return std::make_unique<Runner>();
+  if (guests_.empty()) {
+    auto guest = std::make_unique<Runner>();
+    guest->is_guest = true;
+    return guest;
+  }
   std::unique_ptr<Runner> guest = std::move(guests_.back());
   guests_.pop_back();
+  guest->called.store(false, std::memory_order_relaxed);
   return guest;
 }
 

@@ -80,6 +80,8 @@ void ThreadDriver::work(Runner& runner) {
     runner.thread_id = static_cast<std::int32_t>(syscall(SYS_gettid));
   }
   while (next_turn(runner)) run_turn(runner, clock_.now());
+  // Thread-local objects of users that go later are no bodies of this driver's.
+  current_runner_ = nullptr;
 
   std::thread before;
   {
@@ -120,7 +122,7 @@ bool ThreadDriver::next_turn(Runner& runner) {
       } else if (runner.has_slot) {
         // What cannot run in the next turn is better left in the inbox, where it slows its submitters down; but not for
         // long.
-        if (!was_short && !has_many_chores()) take_in(now, kTakenInAtOnce - Turn::kMaxTasks);
+        if (!was_short && !has_many_refusals()) take_in(now, kTakenInAtOnce - Turn::kMaxTasks);
         next = take_turn(runner, now, after);
       }
       follow_up(after, now);
@@ -149,7 +151,7 @@ ThreadDriver::Next ThreadDriver::take_chores(Runner& runner, Time now) {
 ThreadDriver::Next ThreadDriver::take_turn(Runner& runner, Time now, Aftermath& after) {
   const auto ready = static_cast<std::uint32_t>(std::min<std::size_t>(scheduler_.ready_groups(), Turn::kMaxTasks / 2));
   Arrivals arrivals;
-  const std::uint32_t most = has_many_chores() ? 0 : Turn::kMaxTasks - ready;
+  const std::uint32_t most = has_many_refusals() ? 0 : Turn::kMaxTasks - ready;
   if (!scheduler_.take(*runner.turn, fetch(arrivals, most), now)) {
     if (scheduler_.has_actions()) {
       // What is to be done comes before rest: nobody may count on a thread that is busy with it.
@@ -168,10 +170,7 @@ ThreadDriver::Next ThreadDriver::take_turn(Runner& runner, Time now, Aftermath& 
     ++spinning_;
     return Next::kRest;
   }
-  if (!runner.turn->of_chores && runner.turn->tasks[0]->blocks_thread) {
-    hand_over(runner, now, after);
-    return Next::kRest;
-  }
+  if (!runner.turn->of_chores && runner.turn->tasks[0]->blocks_thread) return hand_over(runner, now, after);
   enter_turn(runner, now);
   runner.in_batch = runner.turn->count > 1;
   if (runner.in_batch) ++batches_;
@@ -200,19 +199,23 @@ void ThreadDriver::leave_batch(Runner& runner) {
   if (std::exchange(runner.in_short_turn, false)) --short_turns_;
 }
 
-// The turn belongs to a task whose thread waits for it: that one gets turn and slot.
-void ThreadDriver::hand_over(Runner& from, Time now, Aftermath& after) {
+// The turn belongs to a task whose thread waits for it: that thread gets the turn. It gets the slot too, unless it is a
+// caller's: nobody would stand in for that if it blocks.
+ThreadDriver::Next ThreadDriver::hand_over(Runner& from, Time now, Aftermath& after) {
   Runner& to = *waiting_.at(from.turn->tasks[0]);
   std::swap(from.turn, to.turn);
   if (to.turn->goes_on) {
     to.turn->begin(now);
   } else {
     to.turn->tasks[0]->blocks_thread = false;  // From here on it is a task like any.
+    waiting_.erase(to.turn->tasks[0]);
   }
-  from.has_slot = false;
-  to.has_slot = true;
   enter_turn(to, now);
   call(to, after);
+  if (to.is_guest) return Next::kLookAgain;
+  from.has_slot = false;
+  to.has_slot = true;
+  return Next::kRest;
 }
 
 void ThreadDriver::release_slot(Runner& runner, Time now) {

@@ -44,6 +44,7 @@ struct Turn : ListLinks<Turn> {
     TaskStatus last_status = TaskStatus::kSuccess;
     float queued_ns = 0;
     float used_ns = 0;
+    float outside_ns = 0;  ///< In which its tasks waited for their executor's own lock: no time of theirs.
   };
 
   /// The next task to run, begun; null when there is none left.
@@ -82,6 +83,11 @@ struct Turn : ListLinks<Turn> {
     segment.queued_ns += static_cast<float>((record.started_at - record.submitted_at).count());
     segment.used_ns += static_cast<float>((ended - record.started_at).count());
   }
+  /// The current entry was in the executor for so long, and not in its body.
+  void note_outside(Duration duration) {
+    const std::uint32_t entry = static_cast<std::uint32_t>(cursor_.load(std::memory_order_relaxed)) - 1;
+    segments[segment_of[entry]].outside_ns += static_cast<float>(duration.count());
+  }
 
   /// How many have been begun.
   [[nodiscard]] std::uint32_t begun() const {
@@ -108,6 +114,7 @@ struct Turn : ListLinks<Turn> {
     accrued_entry = 0;
     accrued_ns = 0;
     left_body = Time::max();
+    entered_body = Time::min();
     cursor_.store(0, std::memory_order_relaxed);
   }
   void publish() { cursor_.store(static_cast<std::uint64_t>(count) << 32, std::memory_order_release); }
@@ -135,6 +142,7 @@ struct Turn : ListLinks<Turn> {
   Duration expected{0};             ///< How long it should take.
   Duration layer1_bound_before{0};  ///< How long layer 1 had been full when it was taken.
   Time left_body = Time::max();     ///< When its worker last came back from user code; max: it is there.
+  Time entered_body = Time::min();  ///< When the thread of a parked task went on with it, if it had to be woken first.
   std::uint32_t accrued_entry = 0;  ///< The entry that was last charged while it ran,
   double accrued_ns = 0;            ///< and how much beyond what was expected.
   std::atomic<Time::rep> current_started{0};

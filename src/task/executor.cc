@@ -58,7 +58,7 @@ void HereTurns::end() {
 
 std::uint32_t ExecutorAccess::shortest_queue(Executor& executor) { return executor.shortest_queue(); }
 
-void ExecutorAccess::begin_blocking(Executor& executor) { executor.begin_blocking(); }
+bool ExecutorAccess::begin_blocking(Executor& executor) { return executor.begin_blocking(); }
 void ExecutorAccess::end_blocking(Executor& executor) { executor.end_blocking(); }
 
 void ExecutorAccess::close_group(Executor& executor, GroupLease& lease) { executor.close_lease(lease); }

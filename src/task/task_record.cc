@@ -45,7 +45,7 @@ std::stop_token TaskRecord::stop_token() {
 std::optional<Time> TaskRecord::time_limit() const {
   const TaskExtras* const there = extras_if_any();
   if (there == nullptr) return std::nullopt;
-  if (there->body_limit) return there->body_limit;
+  if (there->body_limit) return there->body_limit == Time::max() ? std::nullopt : there->body_limit;
   const SubmitOptions& options = there->options;
   std::optional<Time> limit = options.deadline;
   if (options.run_timeout) {

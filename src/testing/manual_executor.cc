@@ -147,8 +147,11 @@ class ManualExecutor::Driver {
   }
 
   void submit(TaskRecord& record, Submission submission) {
-    const auto full =
-        submission == Submission::kPaced ? Scheduler<>::FullQueue::kBlock : Scheduler<>::FullQueue::kCallerWaits;
+    using FullQueue = Scheduler<>::FullQueue;
+    const bool may_wait = internal::current_task() == nullptr && current_thread_ == nullptr;
+    const auto full = !may_wait                          ? FullQueue::kNeverWait
+                      : submission == Submission::kPaced ? FullQueue::kBlock
+                                                         : FullQueue::kCallerWaits;
     tell(TaskEvent::Kind::kSubmitted, record);
     be_resolved(record.label().key());
     scheduler_.submit(record, origin_of(record), full, now());
@@ -173,7 +176,7 @@ class ManualExecutor::Driver {
   }
 
   void call_at(Time at, Function<void()> call) {
-    scheduler_.set_alarm(at, std::move(call), now());
+    scheduler_.set_alarm(std::make_unique<internal::Alarm>(std::move(call)), at, now());
     apply();
   }
 
@@ -260,18 +263,30 @@ class ManualExecutor::Driver {
   }
 
   void apply() {
+    std::vector<Chore> own;
+    do {
+      for (const Chore& chore : std::exchange(own, {})) internal::perform(chore, *this);
+      apply_but_own(own);
+    } while (!own.empty());
+  }
+
+  // Leaves what the caller is to do himself, whose own call it was.
+  void apply_but_own(std::vector<Chore>& own) {
     while (scheduler_.has_actions()) {
       Actions actions = scheduler_.take_actions();
       for (TaskRecord* record : actions.let_go) freed_.push_back(blocked_.at(record));
-      for (const Chore& chore : actions.own) internal::perform(chore, *this);
+      own.insert(own.end(), actions.own.begin(), actions.own.end());
+      actions.own.clear();
       for (int i = 0; i < actions.wake; ++i) wake_worker();
     }
   }
 
   // For chores, see perform().
   void tell_settled(const TaskRecord& record, Time) { tell(TaskEvent::Kind::kSettled, record, record.status()); }
-  void resolve(const internal::Group& group) {
-    scheduler_.resolved(group.key, scheduler_.policy().ask(group.key), now());
+  void resolve(const internal::Group& group) { give_answer(group.key); }
+  void give_answer(std::string_view key) {
+    const GroupLimits answer = scheduler_.policy().ask(key);
+    while (scheduler_.resolved(key, answer, now())) apply();
     apply();
   }
 
@@ -341,19 +356,21 @@ class ManualExecutor::Driver {
   template <class Begin>
   void end_work(Begin&& begin) {
     EndJob job;
+    std::vector<Chore> own;
     bool more = begin(job);
-    apply();
+    apply_but_own(own);
     while (more) {
       more = scheduler_.end_some(job, now());
-      apply();
+      apply_but_own(own);
     }
+    for (const Chore& chore : own) internal::perform(chore, *this);
+    apply();
   }
 
   void be_resolved(std::string_view key) {
     if (!scheduler_.policy().has_resolver() || key.empty() || key.size() > kMaxKeyBytes || scheduler_.knows(key))
       return;
-    scheduler_.resolved(key, scheduler_.policy().ask(key), now());
-    apply();
+    give_answer(key);
   }
 
   // Chores that no worker has come for in a millisecond get one of their own.
@@ -595,7 +612,8 @@ void ManualExecutor::link(ManualExecutor& other) {
   driver_->link(*other.driver_);
 }
 void ManualExecutor::mark_awaited(TaskRecord& record) {
-  driver_->scheduler().mark_awaited_from_afar(record, driver_->now());
+  internal::TaskRef next(record);
+  while (next) next = driver_->scheduler().mark_awaited_from_afar(*next, driver_->now());
   driver_->apply();
 }
 bool ManualExecutor::run_one() { return driver_->run_one(); }

@@ -30,8 +30,8 @@ class ThreadDriver;
 /// fork: a child process has none of the threads, and must not use the executor nor destroy it. Fork before making one,
 /// or have the child call exec or _exit.
 ///
-/// Callables, results and what they own are destroyed on any of its threads, at times on the one that fires its timers:
-/// their destructors must not wait for tasks.
+/// Callables, results and what they own are destroyed by a worker, or by the caller whose own call ended the task;
+/// never by the thread that fires timers. Their destructors must not wait for tasks.
 ///
 /// Destroying it is shutdown(0): what waits is cancelled, what runs is asked to stop, and the destructor waits for the
 /// bodies. Handles may be used before, while and after that; submitting to it from outside at the same time may not.
@@ -67,7 +67,7 @@ class GroupExecutor final : public Executor {
   void submit_record(internal::TaskRecord& record, Submission submission) override;
   bool run_here(internal::TaskRef& record, Time now, internal::HereTurns& turns) override;
   void end_here(internal::HereTurns& turns) override;
-  void begin_blocking() override;
+  bool begin_blocking() override;
   void end_blocking() override;
   void submit_records(std::span<internal::TaskRecord* const> records, Submission submission) override;
   void follow_record(internal::TaskRecord& record, internal::TaskRecord& predecessor) override;

@@ -238,7 +238,7 @@ class Executor {
   /// Blocks this thread until `state` is satisfied, whatever the current task is: for one that has run out of time.
   virtual void block(internal::AwaitState& state) = 0;
   /// What BlockingRegion says of the current task.
-  virtual void begin_blocking() {}
+  virtual bool begin_blocking() { return false; }
   virtual void end_blocking() {}
   /// A thread that waits for its tasks has to run them meanwhile.
   [[nodiscard]] virtual bool is_driven_by_callers() const { return false; }

@@ -39,16 +39,17 @@ namespace this_task {
 class BlockingRegion {
  public:
   BlockingRegion() : task_(internal::current_task()) {
-    if (task_ != nullptr) internal::ExecutorAccess::begin_blocking(task_->home->executor());
+    begins_ = task_ != nullptr && internal::ExecutorAccess::begin_blocking(task_->home->executor());
   }
   ~BlockingRegion() {
-    if (task_ != nullptr) internal::ExecutorAccess::end_blocking(task_->home->executor());
+    if (begins_) internal::ExecutorAccess::end_blocking(task_->home->executor());
   }
   BlockingRegion(const BlockingRegion&) = delete;
   BlockingRegion& operator=(const BlockingRegion&) = delete;
 
  private:
   internal::TaskRecord* const task_;
+  bool begins_;  // Not where the body is in another region already.
 };
 
 }  // namespace cohort

@@ -29,7 +29,7 @@ struct ExecutorAccess {
   /// Has those of the awaited tasks that are another executor's marked as awaited there.
   static void mark_awaited_elsewhere(const TaskRecord& awaiter, const AwaitState& state);
   /// See BlockingRegion.
-  static void begin_blocking(Executor& executor);
+  [[nodiscard]] static bool begin_blocking(Executor& executor);
   static void end_blocking(Executor& executor);
   /// By the clock of the executor through which await would wait for it.
   [[nodiscard]] static Time now(const TaskRecord& record);

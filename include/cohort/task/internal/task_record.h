@@ -55,9 +55,10 @@ struct TaskExtras {
   ~TaskExtras();
 
   struct OwnedTimer : Timer {
-    OwnedTimer(TaskRecord& task, bool is_wake) : record(task), wakes(is_wake) {}
+    OwnedTimer(TaskRecord& task, bool is_wake) : record(task), wakes(is_wake), is_prompt(is_wake) {}
     TaskRecord& record;
     bool wakes;
+    bool is_prompt;  ///< In which queue of the scheduler it is while it is armed.
   };
 
   std::unique_ptr<Error> error;   ///< Written before publish, read after it.
