@@ -60,7 +60,7 @@ struct alignas(64) BusyGroup {
   /// waits and running < width.
   bool plain = false;
   bool paused = false;
-  bool idle_listed = false;
+  bool suspends = false;                        ///< The last of its tasks that came back had suspended in its turn.
   bool tends_to_block = false;                  ///< A driver's note: its tasks were found blocked.
   bool keeps_place = false;                     ///< It left the ready sets only because its layer 3 is full.
   std::uint8_t urgent_in_a_row = 0;             ///< Tasks that did not come out of the queue since the last that did.
@@ -103,19 +103,21 @@ struct Group : BusyGroup, ListLinks<Group> {
   }
 
   // How many others there are, and where.
-  std::uint32_t following = 0;    ///< In dependents.
-  std::uint32_t at_door = 0;      ///< In door and callers.
-  std::uint32_t resuming = 0;     ///< In resumed.
-  std::uint32_t parked = 0;       ///< kParked and kResuming.
-  std::uint32_t suspended = 0;    ///< kSuspended and kContinuing, permits held.
-  std::uint32_t overrunning = 0;  ///< Settled by a time-out, body not back.
-  std::uint32_t drains = 0;       ///< How many wait for it to be empty.
-  std::uint32_t place = 0;        ///< GroupTable's.
-  bool continued_last = false;    ///< The last task that it was given a worker for had only slept.
-  bool did_chores = false;        ///< A worker was given its chores when it last came to the group.
-  bool evict_soon = false;        ///< It is to be removed as soon as nothing of it is left.
-  bool unresolved = false;        ///< Its limits are not known yet: it starts nothing.
-  std::uint32_t chores_open = 0;  ///< In `chores` and in turns.
+  std::uint32_t following = 0;      ///< In dependents.
+  std::uint32_t at_door = 0;        ///< In door and callers.
+  std::uint32_t resuming = 0;       ///< In resumed.
+  std::uint32_t parked = 0;         ///< kParked and kResuming.
+  std::uint32_t suspended = 0;      ///< kSuspended and kContinuing, permits held.
+  std::uint32_t overrunning = 0;    ///< Settled by a time-out, body not back.
+  std::uint32_t place = 0;          ///< GroupTable's.
+  std::uint16_t drains = 0;         ///< How many wait for it to be empty: a thread or a task each.
+  bool continued_last : 1 = false;  ///< The last task that it was given a worker for had only slept.
+  bool did_chores : 1 = false;      ///< A worker was given its chores when it last came to the group.
+  bool evict_soon : 1 = false;      ///< It is to be removed as soon as nothing of it is left.
+  bool idle_listed : 1 = false;     ///< It stands in the line of those that may be evicted.
+  bool unresolved : 1 = false;      ///< Its limits are not known yet: it starts nothing.
+  std::uint32_t chores_open = 0;    ///< In `chores` and in turns.
+  float chore_ns = 0;               ///< Moving average of what one chore takes.
   std::string key;
   TaskList awaited;     ///< kWaiting and awaited.
   TaskList resumed;     ///< kResuming.
@@ -135,8 +137,6 @@ struct Group : BusyGroup, ListLinks<Group> {
     std::array<Duration, kBoundCount> by{};
   };
   std::unique_ptr<Blocked> blocked;  ///< By all else that a task can wait for than a worker.
-
-  float chore_ns = 0;  ///< Moving average of what one chore takes.
 
   struct Pace {
     Pace(Group& owner, const Rate& rate, Time now) : bucket(rate, now), timer(owner) {}

@@ -517,8 +517,9 @@ class Scheduler {
   void on_inactive(Group& group);
   [[nodiscard]] double expected_ns(const Group& group) const;
   /// Whether one task of it fills a turn, or may: then it has one of its own, and nobody waits for it to end.
+  /// Where tasks suspend, what was behind them in their turn would only be taken back.
   [[nodiscard]] bool is_long(const Group& group) const {
-    return expected_ns(group) >= static_cast<double>(Turn::kLength.count());
+    return group.suspends || expected_ns(group) >= static_cast<double>(Turn::kLength.count());
   }
   void learn(Group& group, Duration total, std::uint32_t count);
 

@@ -192,6 +192,7 @@ template <class Faults>
 inline void Scheduler<Faults>::end_plain_segment(Turn& turn, Turn::Segment& segment, double rate, Used& all) {
   Group& group = *segment.group;
   count_plain(group, segment, rate, all);
+  group.suspends = false;
   for (std::uint32_t i = 0; i < segment.count && !turn.here; ++i) {
     TaskRecord& record = *turn.tasks[segment.first + i];
     in_tick_ ? put_chore(group, Chore::drop(record)) : actions_.forgotten.push_back(&record);
@@ -222,6 +223,7 @@ auto Scheduler<Faults>::end_tasks(Turn& turn, const Turn::Segment& segment, cons
     if (&record == stays) {
       segment.group->counters.thread_time += spent;
     } else {
+      if (!turn.goes_on) segment.group->suspends = false;
       complete(record, spent, ended);
     }
   }
@@ -251,6 +253,7 @@ TaskRecord& Scheduler<Faults>::leave_turn(Turn& turn) {
   give_back_rest(turn);
   TaskRecord& record = *turn.tasks[turn.count - 1];
   wind_up(turn, &record);
+  record.group->suspends = true;
   return record;
 }
 

@@ -332,7 +332,7 @@ void Scheduler<Faults>::take_plain(Turn& turn, std::uint32_t share, double& budg
     segment.in_flight = segment.plain = true;
     ++group->own;
     const double each_ns = expected_ns(*group);
-    const std::uint32_t most = std::min(share, Turn::kMaxTasks - turn.count);
+    const std::uint32_t most = group->suspends ? 1 : std::min(share, Turn::kMaxTasks - turn.count);
     do {
       queue.erase(*record);
       record->phase = Phase::kTaken;
@@ -361,6 +361,7 @@ void Scheduler<Faults>::take_plain(Turn& turn, std::uint32_t share, double& budg
       on_unready(*group);
       note_bound(*group, group->waiting == 0 ? Bound::kNothing : bound_of(*group, false));
     }
+    if (group->suspends) budget_ns = 0;
     if (turn.count == Turn::kMaxTasks || budget_ns <= 0) return;
   }
 }

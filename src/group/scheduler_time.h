@@ -235,7 +235,8 @@ void Scheduler<Faults>::stand_in_line(Group& group) {
 template <class Faults>
 void Scheduler<Faults>::evict_soon(Group& group) {
   group.evict_soon = true;
-  if (std::exchange(group.idle_listed, true)) idle_groups_.erase(group);
+  if (group.idle_listed) idle_groups_.erase(group);
+  group.idle_listed = true;
   group.in_line_since = now_ - evict_after_;
   idle_groups_.push_front(group);
   evict_at_ = now_;
@@ -262,7 +263,8 @@ void Scheduler<Faults>::evict_idle() {
     if (group == nullptr || saturating_add(group->in_line_since, evict_after_) > now_) break;
     idle_groups_.erase(*group);
     group->idle_listed = false;
-    const bool soon = std::exchange(group->evict_soon, false);
+    const bool soon = group->evict_soon;
+    group->evict_soon = false;
     if (soon && group->present == ended_in_turns(*group).tasks && !group->is_unused()) {
       evict_soon(*group);  // At the next look.
       break;
