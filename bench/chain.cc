@@ -81,7 +81,7 @@ struct Node {
 };
 
 NewTask one_step(int group) {
-  return {.group = "tenant-" + std::to_string(group), .callbacks = {{.plugin = "step"}}, .deadline = 24h};
+  return {.group = "tenant-" + std::to_string(group), .steps = {{.plugin = "step"}}, .deadline = 24h};
 }
 
 // --- throughput
@@ -140,7 +140,7 @@ constexpr const char* kInsertTask =
     "0, 0, 0, '[]', '', 0, 0, 1700000000000000, 1700000000000000, NULL, NULL, 0, 0, '', 0, '', '', '[]', NULL, "
     "'0123456789abcdef0123456789abcdef', NULL, 86400000000000, NULL, 0, 0, NULL, 2)";
 constexpr const char* kInsertBody =
-    "INSERT INTO bodies VALUES (?1, '{\"callbacks\":[{\"parameters\":\"{}\",\"plugin\":\"step\"}],\"deadline_ns\":1}', "
+    "INSERT INTO bodies VALUES (?1, '{\"steps\":[{\"parameters\":\"{}\",\"plugin\":\"step\"}],\"deadline_ns\":1}', "
     "'{}', "
     "'{}', '[]')";
 constexpr const char* kNext =

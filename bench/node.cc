@@ -55,7 +55,7 @@ struct World {
     if (::mkdtemp(name.data()) == nullptr) fail("no folder for the store");
     folder = name;
     NodeConfig config;
-    config.store.folder = folder;
+    config.store.sqlite.folder = folder;
     config.admin.port = 0;
     auto started = Node::start(config);
     if (!started) fail(started.error().message);
@@ -71,11 +71,10 @@ struct World {
 };
 
 const std::string kBody =
-    R"({"group":"g","payload":{"customer":4711,"file":"upload-4711.bin"},"callbacks":[{"plugin":"sha256"}]})";
+    R"({"group":"g","payload":{"customer":4711,"file":"upload-4711.bin"},"steps":[{"plugin":"sha256"}]})";
 
 NewTask task() {
-  return {
-      .group = "g", .payload = R"({"customer":4711,"file":"upload-4711.bin"})", .callbacks = {{.plugin = "sha256"}}};
+  return {.group = "g", .payload = R"({"customer":4711,"file":"upload-4711.bin"})", .steps = {{.plugin = "sha256"}}};
 }
 
 // ---- in the same process
@@ -253,7 +252,7 @@ std::filesystem::path million_rows() {
 
 double get_p99_us(int scanners) {
   NodeConfig config;
-  config.store.folder = million_rows();
+  config.store.sqlite.folder = million_rows();
   config.admin.port = 0;
   auto node = Node::start(config);
   if (!node) fail(node.error().message);
@@ -290,10 +289,10 @@ double get_p99_us(int scanners) {
 // ---- programs, and the log
 
 /// Runs tasks of one step and gives how many a second.
-double run_tasks(NodeConfig config, PluginRegistry plugins, int count, const Callback& callback) {
+double run_tasks(NodeConfig config, PluginRegistry plugins, int count, const ChainStep& step) {
   std::string name = (std::filesystem::current_path() / "build/bench/store-XXXXXX").string();
   if (::mkdtemp(name.data()) == nullptr) fail("no folder for the store");
-  config.store.folder = name;
+  config.store.sqlite.folder = name;
   config.admin.port = 0;
   auto node = Node::start(config, std::move(plugins));
   if (!node) fail(node.error().message);
@@ -302,7 +301,7 @@ double run_tasks(NodeConfig config, PluginRegistry plugins, int count, const Cal
   for (int done = 0; done < count;) {
     std::vector<NewTask> batch;
     for (int i = 0; i < 500 && done < count; ++i, ++done) {
-      batch.push_back({.group = "g" + std::to_string(done % 8), .callbacks = {callback}});
+      batch.push_back({.group = "g" + std::to_string(done % 8), .steps = {step}});
     }
     if (!chains.submit_all(std::move(batch)).await().ok()) fail("a submit failed");
   }
@@ -319,7 +318,7 @@ double programs_a_second(std::size_t megabytes) {
   std::vector<char> memory(megabytes << 20U);
   for (std::size_t i = 0; i < memory.size(); i += 4096) memory[i] = 1;  // Resident.
   NodeConfig config;
-  config.store.synchronous = SqliteOptions::Synchronous::kOff;  // Starting programs is measured, not the disk.
+  config.store.sqlite.synchronous = SqliteOptions::Synchronous::kOff;  // Starting programs is measured, not the disk.
   config.exec.programs["true"] = {.path = "/bin/true", .output = ExecProgram::Output::kIgnore};
   const double rate = run_tasks(config, {}, 1000, {.plugin = "exec", .parameters = R"({"program": "true"})"});
   if (memory[memory.size() / 2] > 2) fail("the memory is used");

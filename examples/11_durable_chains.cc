@@ -76,9 +76,9 @@ int main() {
       const auto submitted = engine
                                  .submit({.id = "upload-" + std::to_string(i),
                                           .group = i % 2 == 0 ? "alice" : "bob",
-                                          .callbacks = {{.plugin = "checksum"},
-                                                        {.plugin = "thumbnail", .parameters = R"({"width": 320})"},
-                                                        {.plugin = "webhook"}},
+                                          .steps = {{.plugin = "checksum"},
+                                                    {.plugin = "thumbnail", .parameters = R"({"width": 320})"},
+                                                    {.plugin = "webhook"}},
                                           .tags = {"photo"}})
                                  .await();
       if (!submitted.ok()) return 1;  // From here on it is not lost, whatever happens.

@@ -41,7 +41,7 @@ int main() {
   if (!plugins.add("translate", std::make_shared<Translate>())) return 1;
 
   cohort::NodeConfig config;
-  config.store.folder = folder;
+  config.store.sqlite.folder = folder;
   config.admin.port = 0;
   config.groups["vip:*"] = {.max_concurrency = 8, .weight = 4};
   auto node = cohort::Node::start(config, plugins);
@@ -51,14 +51,14 @@ int main() {
   }
   std::printf("listening on %s\n", (*node)->address().c_str());
 
-  const auto wrong = (*node)->chains().submit({.group = "vip:ann", .callbacks = {{.plugin = "translate"}}}).await();
+  const auto wrong = (*node)->chains().submit({.group = "vip:ann", .steps = {{.plugin = "translate"}}}).await();
   std::printf("refused: %s\n", wrong.error->message.c_str());
 
   const auto submitted = (*node)
                              ->chains()
                              .submit({.group = "vip:ann",
                                       .payload = R"({"text": "good morning"})",
-                                      .callbacks = {{.plugin = "translate", .parameters = R"({"to": "fr"})"}}})
+                                      .steps = {{.plugin = "translate", .parameters = R"({"to": "fr"})"}}})
                              .await();
   if (!submitted.ok()) return 1;
   for (bool ended = false; !ended;) {

@@ -24,7 +24,7 @@ struct LetterFilter {
 
   [[nodiscard]] bool matches(const DeadLetter& letter) const {
     return (group.empty() || letter.group == group) && (!state || letter.state == *state) &&
-           (plugin.empty() || letter.callback == plugin);
+           (plugin.empty() || letter.plugin == plugin);
   }
 };
 

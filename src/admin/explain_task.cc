@@ -12,13 +12,13 @@ namespace {
 using Reasons = std::vector<std::string>;
 
 // A task without steps is completed when it comes, so only damage makes it poison.
-bool is_damaged(const ChainTask& task) { return task.state == ChainState::kPoison && task.request.callbacks.empty(); }
+bool is_damaged(const ChainTask& task) { return task.state == ChainState::kPoison && task.request.steps.empty(); }
 
 std::string step_text(const ChainTask& task) {
-  const Callback* callback = task.callback();
-  if (callback == nullptr) return "all steps are done";
-  return "step " + std::to_string(task.step + 1) + " of " + std::to_string(task.request.callbacks.size()) + ", '" +
-         callback->plugin + "'";
+  const ChainStep* step = task.current_step();
+  if (step == nullptr) return "all steps are done";
+  return "step " + std::to_string(task.step + 1) + " of " + std::to_string(task.request.steps.size()) + ", '" +
+         step->plugin + "'";
 }
 
 std::string in_seconds(WallTime from, WallTime to) {

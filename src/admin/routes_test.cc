@@ -39,7 +39,7 @@ class RoutesTest : public ::testing::Test {
     return {response.status, response.body.empty() ? json() : json::parse(response.body)};
   }
   std::string submit(const std::string& plugin, const std::string& group = "g") {
-    const json task = {{"group", group}, {"callbacks", {{{"plugin", plugin}}}}};
+    const json task = {{"group", group}, {"steps", {{{"plugin", plugin}}}}};
     return ask("POST", "/v1/tasks", task.dump()).body["id"];
   }
   json when_ended(const std::string& id) {
@@ -97,7 +97,7 @@ TEST_F(RoutesTest, AttemptsAreAList) {
 }
 
 TEST_F(RoutesTest, APendingTaskIsMadeReady) {
-  const Answer made = ask("POST", "/v1/tasks", R"({"group": "g", "callbacks": ["ok"], "pending": true})");
+  const Answer made = ask("POST", "/v1/tasks", R"({"group": "g", "steps": ["ok"], "pending": true})");
   const std::string id = made.body["id"];
   EXPECT_EQ(made.body["state"], "pending");
   EXPECT_EQ(ask("POST", "/v1/tasks/" + id + "/ready").status, 200);
@@ -119,8 +119,8 @@ TEST_F(RoutesTest, TheFaultOfABodyIsNamed) {
 
 TEST_F(RoutesTest, ManyAreSubmittedEachForItself) {
   const Answer many = ask("POST", "/v1/tasks",
-                          R"({"tasks": [{"group": "g", "callbacks": [{"plugin": "ok"}]}, {"group": ""}, {"grup": "x"},
-                              {"group": "g", "callbacks": [{"plugin": "nobody"}]}]})");
+                          R"({"tasks": [{"group": "g", "steps": [{"plugin": "ok"}]}, {"group": ""}, {"grup": "x"},
+                              {"group": "g", "steps": [{"plugin": "nobody"}]}]})");
   EXPECT_EQ(many.status, 200);
   ASSERT_EQ(many.body["results"].size(), 4U);
   EXPECT_TRUE(many.body["results"][0].contains("id"));
@@ -128,7 +128,7 @@ TEST_F(RoutesTest, ManyAreSubmittedEachForItself) {
 }
 
 TEST_F(RoutesTest, TheSameKeyGivesTheSameTask) {
-  const std::string task = R"({"group": "g", "idempotency_key": "k", "callbacks": [{"plugin": "ok"}]})";
+  const std::string task = R"({"group": "g", "idempotency_key": "k", "steps": [{"plugin": "ok"}]})";
   const Answer first = ask("POST", "/v1/tasks", task);
   EXPECT_EQ(first.status, 201);
   const Answer second = ask("POST", "/v1/tasks", task);
@@ -188,11 +188,11 @@ TEST_F(RoutesTest, ABodyIsMeasuredBeforeItIsParsed) {
 TEST_F(RoutesTest, AListComesInPagesAndWithoutWhatIsLarge) {
   ask("POST", "/v1/groups/g/pause");
   for (int i = 0; i < 120; ++i) {
-    ask("POST", "/v1/tasks", R"({"group": "g", "callbacks": [{"plugin": "ok", "parameters": {"secret": 1}}]})");
+    ask("POST", "/v1/tasks", R"({"group": "g", "steps": [{"plugin": "ok", "parameters": {"secret": 1}}]})");
   }
   const json first = ask("GET", "/v1/tasks?limit=110").body;
   EXPECT_EQ(first["tasks"].size(), 110U);
-  EXPECT_FALSE(first["tasks"][0]["callbacks"][0].contains("parameters"));
+  EXPECT_FALSE(first["tasks"][0]["steps"][0].contains("parameters"));
   const json rest = ask("GET", "/v1/tasks?limit=110&cursor=" + first["cursor"].get<std::string>()).body;
   EXPECT_EQ(rest["tasks"].size(), 10U);
   EXPECT_FALSE(rest.contains("cursor"));
@@ -206,7 +206,7 @@ TEST_F(RoutesTest, DeadLettersAreListedReplayedAndThrownAway) {
   EXPECT_EQ(ask("GET", "/v1/dead-letters").body["dead_letters"].size(), 2U);
   EXPECT_EQ(ask("GET", "/v1/dead-letters?group=a").body["dead_letters"][0]["task_id"], one);
   EXPECT_EQ(ask("GET", "/v1/dead-letters?plugin=ok").body["dead_letters"].size(), 0U);
-  EXPECT_EQ(ask("GET", "/v1/dead-letters/" + one).body["reason"], "callback 'bad' failed: it is bad");
+  EXPECT_EQ(ask("GET", "/v1/dead-letters/" + one).body["reason"], "step 1 ('bad') failed: it is bad");
 
   const json dry = ask("POST", "/v1/dead-letters/replay", R"({"group": "a", "dry_run": true})").body;
   EXPECT_EQ(dry["matched"], 1);

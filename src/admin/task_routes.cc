@@ -96,9 +96,9 @@ Result<TaskFilter> filter_of(const ServerRequest& request) {
 json summary(const ChainTask& task) {
   json out = to_json(task);
   for (const char* large : {"payload", "context", "log"}) out.erase(large);
-  json callbacks = json::array();
-  for (const Callback& each : task.request.callbacks) callbacks.push_back({{"plugin", each.plugin}});
-  out["callbacks"] = std::move(callbacks);
+  json steps = json::array();
+  for (const ChainStep& each : task.request.steps) steps.push_back({{"plugin", each.plugin}});
+  out["steps"] = std::move(steps);
   return out;
 }
 
@@ -159,10 +159,10 @@ void attempts(NodeControl& control, const ServerRequest& request, Respond respon
           if (!ended) return respond(ServerResponse::of(ended.error()));
           json list = json::array();
           for (const AttemptRecord& each : *ended) list.push_back(to_json(each));
-          if (task.attempt_open && task.callback() != nullptr) {
-            list.push_back({{"step", task.step},
+          if (task.attempt_open && task.current_step() != nullptr) {
+            list.push_back({{"step", task.step + 1},
                             {"attempt", task.attempt},
-                            {"plugin", task.callback()->plugin},
+                            {"plugin", task.current_step()->plugin},
                             {"node", task.owner},
                             {"began_at", format_time(task.attempt_began_at.value_or(task.created_at))},
                             {"outcome", "running"}});
@@ -214,7 +214,8 @@ void replay_task(NodeControl& control, const ServerRequest& request, Respond res
   if (!body) return respond(ServerResponse::of(body.error()));
   JsonBody members(*body);
   ReplayRequest replay{.task_id = request.arguments[0]};
-  replay.from_step = members.count("from_step", 0, static_cast<std::uint32_t>(NewTask::kMaxCallbacks));
+  const auto from_step = members.count("from_step", 1, static_cast<std::uint32_t>(NewTask::kMaxSteps));
+  if (from_step) replay.from_step = *from_step - 1;
   replay.deadline = members.duration("deadline").value_or(replay.deadline);
   if (const auto error = members.error()) return respond(ServerResponse::of(*error));
   control.engine.replay(std::move(replay))

@@ -149,7 +149,7 @@ class ChainCore : public std::enable_shared_from_this<ChainCore<Faults>> {
   void leave_gate(Run& run);
   void end_run(const RunRef& run);
   [[nodiscard]] RetryPolicy policy_of(const ChainTask& task) const {
-    return task.callback()->retry.value_or(options_.retry);
+    return task.current_step()->retry.value_or(options_.retry);
   }
 
   // --- small things

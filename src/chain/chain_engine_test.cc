@@ -56,7 +56,7 @@ TEST_F(ChainEngineTest, AFailureEndsTheChainWithADeadLetter) {
   EXPECT_EQ(get("t").state, ChainState::kFailed);
   EXPECT_TRUE(ran.empty());
   ASSERT_EQ(letters().size(), 1U);
-  EXPECT_EQ(letters()[0].reason, "callback 'fail' failed: it says no");
+  EXPECT_EQ(letters()[0].reason, "step 2 ('fail') failed: it says no");
   EXPECT_EQ(letters()[0].step, 1U);
 }
 
@@ -71,7 +71,7 @@ TEST_F(ChainEngineTest, ARetryableFailureIsTriedFourTimes) {
   advance(1min);
   EXPECT_EQ(at, (std::vector<Duration>{0s, 1s, 3s, 7s}));
   EXPECT_EQ(get("t").state, ChainState::kFailed);
-  EXPECT_EQ(letters().at(0).reason, "callback 'flaky' failed 4 times, the last: busy");
+  EXPECT_EQ(letters().at(0).reason, "step 1 ('flaky') failed 4 times, the last: busy");
   EXPECT_EQ(letters().at(0).attempts, 4U);
   EXPECT_EQ(engine->stats().retried, 3U);
 }
@@ -343,8 +343,8 @@ class ChainFilesTest : public ChainWorldTest {
     EXPECT_TRUE(std::filesystem::is_empty(work));
     std::filesystem::remove_all(work);
   }
-  void submit_with_file(std::vector<Callback> callbacks, const std::string& file = "some:file") {
-    NewTask task = chain("t", std::move(callbacks));
+  void submit_with_file(std::vector<ChainStep> steps, const std::string& file = "some:file") {
+    NewTask task = chain("t", std::move(steps));
     task.file = file;
     submit(task);
   }

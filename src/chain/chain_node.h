@@ -406,7 +406,7 @@ void ChainCore<Faults>::close() {
 
 template <class Faults>
 Result<void> ChainCore<Faults>::check_plugins(const NewTask& task) const {
-  for (const Callback& each : task.callbacks) {
+  for (const ChainStep& each : task.steps) {
     const Plugin* plugin = plugins_.find(each.plugin);
     if (plugin == nullptr) {
       std::string known;
@@ -416,7 +416,7 @@ Result<void> ChainCore<Faults>::check_plugins(const NewTask& task) const {
     const nlohmann::json parameters = nlohmann::json::parse(each.parameters, nullptr, false);
     if (!parameters.is_object() || is_too_deep(parameters)) {
       return Error{ErrorCode::kInvalid,
-                   "the parameters of callback '" + each.plugin + "' must be a JSON object of at most 64 levels"};
+                   "the parameters of a step of '" + each.plugin + "' must be a JSON object of at most 64 levels"};
     }
     try {
       if (auto good = plugin->check(parameters); !good) return good;

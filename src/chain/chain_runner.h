@@ -134,7 +134,7 @@ Task<> ChainCore<Faults>::run(RunRef run) {
     } else if (result.kind() == PluginResult::Kind::kRetry) {
       goes_on = co_await after_retry(run, std::move(result));
     } else {
-      goes_on = co_await fail(run, "callback '" + run->task.callback()->plugin + "' failed: " + result.reason());
+      goes_on = co_await fail(run, step_name(run->task) + " failed: " + result.reason());
     }
     if (!goes_on) break;
   }
@@ -151,7 +151,7 @@ Task<bool> ChainCore<Faults>::begin_attempt(RunRef run) {
   if (!run->is_in_gate()) {
     if (run->is_suspect) {
       COHORT_LOG(kWarning, "chain", "the step ran when two nodes died; it now runs alone", {"task", run->task.id()},
-                 {"group", run->task.request.group}, {"step", run->task.step});
+                 {"group", run->task.request.group}, {"step", run->task.step + 1});
     }
     TaskHandle<void> place = gate_.enter(run->is_suspect, run->task.id());
     if (place.valid()) co_await place;
@@ -172,11 +172,11 @@ Task<bool> ChainCore<Faults>::begin_attempt(RunRef run) {
 template <class Faults>
 Task<PluginResult> ChainCore<Faults>::attempt(RunRef run) {
   const ChainTask& task = run->task;
-  const Callback& callback = *task.callback();
-  Plugin* const plugin = plugins_.find(callback.plugin);
+  const ChainStep& step = *task.current_step();
+  Plugin* const plugin = plugins_.find(step.plugin);
   run->last_ran = Duration::zero();
   if (run->stop_requested()) co_return PluginResult::retry("it was asked to stop before it began");
-  if (plugin == nullptr) co_return PluginResult::failure("this node has no plugin '" + callback.plugin + "'");
+  if (plugin == nullptr) co_return PluginResult::failure("this node has no plugin '" + step.plugin + "'");
   const Duration left = options_.chain_limit - task.ran;
   if (left <= Duration::zero()) co_return PluginResult::failure("the chain has run for as long as it may");
   if constexpr (Faults::kCheckpointBeforeStep) {
@@ -185,9 +185,9 @@ Task<PluginResult> ChainCore<Faults>::attempt(RunRef run) {
   }
 
   COHORT_LOG(kDebug, "chain", "the step starts", {"task", task.id()}, {"group", task.request.group},
-             {"step", task.step}, {"attempt", task.attempt}, {"node", task.owner}, {"plugin", callback.plugin});
+             {"step", task.step + 1}, {"attempt", task.attempt}, {"node", task.owner}, {"plugin", step.plugin});
   const Time began = now();
-  const Time until = saturating_add(began, std::min(left, callback.timeout.value_or(options_.callback_timeout)));
+  const Time until = saturating_add(began, std::min(left, step.timeout.value_or(options_.step_timeout)));
   std::optional<PluginResult> result;
   std::exception_ptr thrown;
   std::stop_token stop = run->stop_token();
@@ -206,9 +206,9 @@ Task<PluginResult> ChainCore<Faults>::attempt(RunRef run) {
       }
     }
     if (!result) {
-      const auto step = std::make_shared<StepContext>(task, run->file.path(), stop, work_folder_.path());
-      run->set_step(step);
-      PluginResult given = co_await plugin->run_async(*step);
+      const auto context = std::make_shared<StepContext>(task, run->file.path(), stop, work_folder_.path());
+      run->set_step(context);
+      PluginResult given = co_await plugin->run_async(*context);
       result.emplace(std::move(given));
     }
   } catch (...) {
@@ -235,10 +235,10 @@ Task<bool> ChainCore<Faults>::after_success(RunRef run, PluginResult result) {
   }
   if (result.kind() == PluginResult::Kind::kSkip) {
     COHORT_LOG(kDebug, "chain", "the step is skipped", {"task", task.id()}, {"group", task.request.group},
-               {"step", task.step}, {"attempt", task.attempt}, {"node", task.owner},
+               {"step", task.step + 1}, {"attempt", task.attempt}, {"node", task.owner},
                {"reason", without_secrets(result.reason())});
   }
-  const bool is_last = task.step + 1 == task.request.callbacks.size();
+  const bool is_last = task.step + 1 == task.request.steps.size();
   const bool stops = run->stop_requested() || !is_running();
   const bool begins_next = !is_last && !stops && !run->is_there_alone() && gate_.is_clear();
   if constexpr (!Faults::kCheckpointBeforeStep) {
@@ -273,7 +273,7 @@ template <class Faults>
 Task<bool> ChainCore<Faults>::after_interruption(RunRef run, PluginResult result) {
   const Duration delay = std::max(result.after().value_or(std::chrono::seconds(1)), kFirstWait);
   COHORT_LOG(kWarning, "chain", "the step was interrupted and waits", {"task", run->task.id()},
-             {"group", run->task.request.group}, {"step", run->task.step}, {"attempt", run->task.attempt},
+             {"group", run->task.request.group}, {"step", run->task.step + 1}, {"attempt", run->task.attempt},
              {"node", run->claim.boot}, {"error", without_secrets(result.reason())});
   RunnerWrite what = AttemptEnded{.error = result.reason(),
                                   .ran = std::exchange(run->last_ran, {}),
@@ -288,11 +288,10 @@ Task<bool> ChainCore<Faults>::after_interruption(RunRef run, PluginResult result
 template <class Faults>
 Task<bool> ChainCore<Faults>::after_retry(RunRef run, PluginResult result) {
   ChainTask& task = run->task;
-  const std::string name = task.callback()->plugin;
   const std::optional<Duration> delay = delay_of_retry(*run, result.after());
   if (!delay) {
-    const bool goes_on = co_await fail(run, "callback '" + name + "' failed " + std::to_string(task.failures + 1) +
-                                                " times, the last: " + result.reason());
+    const bool goes_on = co_await fail(
+        run, step_name(task) + " failed " + std::to_string(task.failures + 1) + " times, the last: " + result.reason());
     co_return goes_on;
   }
   const bool stays = *delay <= options_.longest_wait_in_place;
@@ -307,7 +306,7 @@ Task<bool> ChainCore<Faults>::after_retry(RunRef run, PluginResult result) {
   if (!written || is_final(written->state)) co_return false;
   count(&ChainStats::retried);
   COHORT_LOG(kDebug, "chain", "the step is tried again", {"task", task.id()}, {"group", task.request.group},
-             {"step", task.step}, {"attempt", task.attempt}, {"node", task.owner}, {"in", format_duration(*delay)},
+             {"step", task.step + 1}, {"attempt", task.attempt}, {"node", task.owner}, {"in", format_duration(*delay)},
              {"error", without_secrets(result.reason())});
   task.ran += std::exchange(run->last_ran, {});
   ++task.failures;
@@ -370,15 +369,15 @@ Task<Result<Written>> ChainCore<Faults>::write(RunRef run, RunnerWrite what) {
 template <class Faults>
 Result<std::string> ChainCore<Faults>::merged_context(const ChainTask& task, const PluginResult& result) const {
   if (!result.outputs().is_object() && !result.outputs().is_null()) {
-    return Error{ErrorCode::kInvalid, "callback '" + task.callback()->plugin + "' put out something that is no object"};
+    return Error{ErrorCode::kInvalid, step_name(task) + " put out something that is not an object"};
   }
   if (result.outputs().contains("artifacts")) {
-    return Error{ErrorCode::kInvalid, "callback '" + task.callback()->plugin +
-                                          "' put out 'artifacts', a name that is for files that outlive a step"};
+    return Error{ErrorCode::kInvalid,
+                 step_name(task) + " put out 'artifacts', a name that is for files that outlive a step"};
   }
   if (result.outputs().empty() && result.artifacts().empty()) return task.context;
   if (is_too_deep(result.outputs())) {
-    return Error{ErrorCode::kInvalid, "callback '" + task.callback()->plugin + "' put out JSON of more than 64 levels"};
+    return Error{ErrorCode::kInvalid, step_name(task) + " put out JSON of more than 64 levels"};
   }
   nlohmann::json context = nlohmann::json::parse(task.context, nullptr, false);
   if (!context.is_object()) context = nlohmann::json::object();
@@ -388,13 +387,13 @@ Result<std::string> ChainCore<Faults>::merged_context(const ChainTask& task, con
     if (!artifacts.is_array()) artifacts = nlohmann::json::array();
     for (const Artifact& each : result.artifacts()) {
       artifacts.push_back(
-          {{"step", task.step}, {"name", each.name}, {"path", each.path.string()}, {"bytes", each.bytes}});
+          {{"step", task.step + 1}, {"name", each.name}, {"path", each.path.string()}, {"bytes", each.bytes}});
     }
     context["artifacts"] = std::move(artifacts);
   }
   std::string text = context.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   if (text.size() <= NewTask::kMaxContextBytes) return text;
-  return Error{ErrorCode::kInvalid, "with what callback '" + task.callback()->plugin + "' put out the context has " +
+  return Error{ErrorCode::kInvalid, "with what " + step_name(task) + " put out the context has " +
                                         std::to_string(text.size()) + " bytes; at most " +
                                         std::to_string(NewTask::kMaxContextBytes) + " are allowed"};
 }
@@ -405,7 +404,7 @@ Result<std::string> ChainCore<Faults>::merged_context(const ChainTask& task, con
 template <class Faults>
 void ChainCore<Faults>::after_overrun(const RunRef& run) {
   if (run->was_abandoned) return leave_gate(*run);
-  const std::string reason = "callback '" + run->task.callback()->plugin + "' did not end in time";
+  const std::string reason = step_name(run->task) + " did not end in time";
   const std::optional<Duration> delay = delay_of_retry(*run, std::nullopt);
   RunnerWrite what = ChainFailed{.reason = reason, .ran = run->last_ran, .overran = run->ignored_its_stop};
   if (delay) {
@@ -425,19 +424,19 @@ void ChainCore<Faults>::after_overrun(const RunRef& run) {
 template <class Faults>
 void ChainCore<Faults>::fail_overrunning(const RunRef& run) {
   std::string plugin;
+  const std::string name = step_name(run->task);
   {
     MutexLock lock(mutex_);  // Both in one, so that the end of the run finds what it has to undo.
     if (!run->abandon_after(now() - options_.overrun_grace)) return;
-    plugin = run->task.callback()->plugin;
+    plugin = run->task.current_step()->plugin;
     paused_plugins_[run->task.request.group].insert(plugin);
   }
   leave_gate(*run);  // Nobody else waits for it.
   count(&ChainStats::failed);
   COHORT_LOG(kError, "chain", "the step has not ended long after its time-out; its plugin is paused for the group",
-             {"task", run->task.id()}, {"group", run->task.request.group}, {"step", run->task.step},
+             {"task", run->task.id()}, {"group", run->task.request.group}, {"step", run->task.step + 1},
              {"attempt", run->task.attempt}, {"node", run->claim.boot}, {"plugin", plugin});
-  RunnerWrite what =
-      ChainFailed{.reason = "callback '" + plugin + "' did not end, long after its time-out", .overran = true};
+  RunnerWrite what = ChainFailed{.reason = name + " did not end, long after its time-out", .overran = true};
   write_until_known(run, ++run->writes, std::move(what), kFirstWait, [](const Result<Written>&) {});
 }
 
@@ -450,7 +449,7 @@ void ChainCore<Faults>::end_run(const RunRef& run) {
     if (found != runs_.end() && found->second == run) runs_.erase(found);
     if (run->was_abandoned) {
       const auto paused = paused_plugins_.find(run->task.request.group);
-      const auto place = paused->second.find(run->task.callback()->plugin);
+      const auto place = paused->second.find(run->task.current_step()->plugin);
       COHORT_ASSERT(place != paused->second.end(), "whoever abandons a run pauses its plugin");
       paused->second.erase(place);
       if (paused->second.empty()) paused_plugins_.erase(paused);

@@ -75,8 +75,8 @@ class ChainWorldTest : public testing::Test {
   }
   void advance(Duration duration) { world->executor.advance(duration); }
 
-  static NewTask chain(const std::string& id, std::vector<Callback> callbacks, const std::string& group = "g") {
-    return {.id = id, .group = group, .callbacks = std::move(callbacks)};
+  static NewTask chain(const std::string& id, std::vector<ChainStep> steps, const std::string& group = "g") {
+    return {.id = id, .group = group, .steps = std::move(steps)};
   }
   Submitted submit(NewTask task) {
     const TaskResult<Submitted> submitted = engine->submit(std::move(task)).await();

@@ -41,7 +41,7 @@ class IntakeTest : public ChainWorldTest {
 
 TEST_F(IntakeTest, AWholeTaskComesInRunsAndIsTold) {
   start_engine();
-  publish({{"message_id", "m1"}, {"task", {{"id", "t"}, {"group", "g"}, {"callbacks", {"note"}}}}});
+  publish({{"message_id", "m1"}, {"task", {{"id", "t"}, {"group", "g"}, {"steps", {"note"}}}}});
   advance(2s);
   EXPECT_EQ(get("t").state, ChainState::kCompleted);
   EXPECT_EQ(get("t").message_id, "m1");
@@ -71,7 +71,7 @@ TEST_F(IntakeTest, WhatCannotBeUnderstoodBecomesADeadLetter) {
   publish_text("{");
   publish_text(std::string(2'000'000, 'x'));
   publish({{"message_id", "m1"}});
-  publish({{"message_id", "m2"}, {"task", {{"group", "g"}, {"callbacks", {"nobody"}}}}});
+  publish({{"message_id", "m2"}, {"task", {{"group", "g"}, {"steps", {"nobody"}}}}});
   publish({{"message_id", "m3"}, {"task", {{"group", "g"}, {"colour", "red"}}}});
   publish({{"message_id", "m4"}, {"task", {{"id", "late"}, {"group", "g"}}}, {"deadline", "2020-01-01T00:00:00Z"}});
   publish({{"message_id", "m5"}, {"task_id", "unknown"}});
@@ -104,7 +104,7 @@ TEST_F(IntakeTest, APluginThatThrowsWhenAskedRefuses) {
   };
   ASSERT_TRUE(plugins.add("picky", std::make_shared<Picky>()));
   start_engine();
-  publish({{"message_id", "m1"}, {"task", {{"group", "g"}, {"callbacks", {"picky"}}}}});
+  publish({{"message_id", "m1"}, {"task", {{"group", "g"}, {"steps", {"picky"}}}}});
   advance(1s);
   ASSERT_EQ(letters().size(), 1U);
   EXPECT_NE(letters()[0].reason.find("cannot use its parameters"), std::string::npos);
@@ -112,9 +112,9 @@ TEST_F(IntakeTest, APluginThatThrowsWhenAskedRefuses) {
 
 TEST_F(IntakeTest, RedeliveryHasNoEffect) {
   start_engine();
-  publish({{"message_id", "m1"}, {"task", {{"id", "t"}, {"group", "g"}, {"callbacks", {"note"}}}}});
+  publish({{"message_id", "m1"}, {"task", {{"id", "t"}, {"group", "g"}, {"steps", {"note"}}}}});
   advance(1s);
-  publish({{"message_id", "m1"}, {"task", {{"id", "t"}, {"group", "g"}, {"callbacks", {"note"}}}}});
+  publish({{"message_id", "m1"}, {"task", {{"id", "t"}, {"group", "g"}, {"steps", {"note"}}}}});
   advance(1s);
   EXPECT_EQ(ran.size(), 1U);
 }
@@ -122,8 +122,8 @@ TEST_F(IntakeTest, RedeliveryHasNoEffect) {
 TEST_F(IntakeTest, PausedItLeavesMessagesWhereTheyAre) {
   start_engine();
   engine->pause_intake();
-  publish({{"message_id", "m1"}, {"task", {{"id", "t1"}, {"group", "g"}, {"callbacks", {"note"}}}}});
-  publish({{"message_id", "m2"}, {"task", {{"id", "t2"}, {"group", "g"}, {"callbacks", {"note"}}}}});
+  publish({{"message_id", "m1"}, {"task", {{"id", "t1"}, {"group", "g"}, {"steps", {"note"}}}}});
+  publish({{"message_id", "m2"}, {"task", {{"id", "t2"}, {"group", "g"}, {"steps", {"note"}}}}});
   advance(10s);
   EXPECT_TRUE(engine->intake_status().paused);
   EXPECT_LE(ran.size(), 1U) << "at most what had been asked for";
@@ -138,10 +138,10 @@ TEST(TaskJsonTest, ATaskComesBackAsItWas) {
                .session = "s",
                .file = "file:x",
                .payload = R"({"a":[1,2]})",
-               .callbacks = {{.plugin = "p",
-                              .parameters = R"({"b":1})",
-                              .timeout = 90s,
-                              .retry = RetryPolicy{.max_retries = 1, .backoff = 2s}}},
+               .steps = {{.plugin = "p",
+                          .parameters = R"({"b":1})",
+                          .timeout = 90s,
+                          .retry = RetryPolicy{.max_retries = 1, .backoff = 2s}}},
                .deadline = 2h,
                .priority = Priority::kHigh,
                .tags = {"x"},
@@ -159,9 +159,8 @@ TEST(TaskJsonTest, ErrorsNameThePlace) {
   EXPECT_NE(error_of(R"({"group":"g","deadlin":"1h"})").find("'deadlin' is not known"), std::string::npos);
   EXPECT_NE(error_of(R"({"group":"g","deadline":"soon"})").find("'deadline': 'soon' is not a duration"),
             std::string::npos);
-  EXPECT_NE(
-      error_of(R"({"group":"g","callbacks":[{"plugin":"p","retry":{"jitter":7}}]})").find("callbacks[0].retry.jitter"),
-      std::string::npos);
+  EXPECT_NE(error_of(R"({"group":"g","steps":[{"plugin":"p","retry":{"jitter":7}}]})").find("steps[0].retry.jitter"),
+            std::string::npos);
   EXPECT_NE(error_of(R"({"group":"g","priority":"urgent"})").find("\"high\""), std::string::npos);
   EXPECT_NE(error_of(R"({})").find("names no group"), std::string::npos);
 }

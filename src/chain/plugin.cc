@@ -66,7 +66,7 @@ StepContext::StepContext(const ChainTask& task, std::filesystem::path local_file
       attempt_(task.attempt),
       epoch_(task.epoch),
       resumed_after_crash_(!task.crashes.empty()),
-      parameters_(parsed(task.callback()->parameters)),
+      parameters_(parsed(task.current_step()->parameters)),
       payload_(parsed(task.request.payload)),
       context_(parsed(task.context)),
       local_file_(std::move(local_file)),

@@ -5,6 +5,7 @@
 
 #include "chain/json_depth.h"
 #include "chain/strict_json.h"
+#include "cohort/base/log.h"
 #include "cohort/base/text_time.h"
 
 namespace cohort {
@@ -143,26 +144,26 @@ Result<RetryPolicy> read_retry(const json& from, const std::string& where) {
   return policy;
 }
 
-Result<Callback> read_callback(const json& from, const std::string& where) {
-  Callback callback;
+Result<ChainStep> read_step(const json& from, const std::string& where) {
+  ChainStep step;
   if (from.is_string()) {  // Nothing but the plugin's name.
-    callback.plugin = from.get<std::string>();
-    return callback;
+    step.plugin = from.get<std::string>();
+    return step;
   }
   Reader reader(from, where);
-  reader.read("plugin", callback.plugin);
-  reader.read("timeout", callback.timeout);
+  reader.read("plugin", step.plugin);
+  reader.read("timeout", step.timeout);
   if (const json* parameters = reader.find("parameters")) {
     if (!parameters->is_object()) reader.fail("parameters", "an object");
-    callback.parameters = dump(*parameters);
+    step.parameters = dump(*parameters);
   }
   if (const json* retry = reader.find("retry")) {
     Result<RetryPolicy> policy = read_retry(*retry, where + ".retry");
     if (!policy) return policy.error();
-    callback.retry = *policy;
+    step.retry = *policy;
   }
   if (auto error = reader.end({"plugin", "parameters", "timeout", "retry"})) return *error;
-  return callback;
+  return step;
 }
 
 }  // namespace
@@ -187,15 +188,15 @@ Result<NewTask> task_from_json(const json& from) {
   reader.read("idempotency_key", task.idempotency_key);
   reader.read("pending", task.pending);
   if (const json* payload = reader.find("payload")) task.payload = dump(*payload);
-  if (const json* callbacks = reader.find("callbacks")) {
-    if (!callbacks->is_array()) reader.fail("callbacks", "a list");
-    for (std::size_t i = 0; callbacks->is_array() && i < callbacks->size(); ++i) {
-      Result<Callback> callback = read_callback((*callbacks)[i], "callbacks[" + std::to_string(i) + "]");
-      if (!callback) return callback.error();
-      task.callbacks.push_back(*std::move(callback));
+  if (const json* steps = reader.find("steps")) {
+    if (!steps->is_array()) reader.fail("steps", "a list");
+    for (std::size_t i = 0; steps->is_array() && i < steps->size(); ++i) {
+      Result<ChainStep> step = read_step((*steps)[i], "steps[" + std::to_string(i) + "]");
+      if (!step) return step.error();
+      task.steps.push_back(*std::move(step));
     }
   }
-  if (auto error = reader.end({"id", "group", "session", "file", "payload", "callbacks", "deadline", "deadline_at",
+  if (auto error = reader.end({"id", "group", "session", "file", "payload", "steps", "deadline", "deadline_at",
                                "priority", "tags", "start_at", "idempotency_key", "pending"})) {
     return *error;
   }
@@ -204,23 +205,23 @@ Result<NewTask> task_from_json(const json& from) {
 }
 
 json to_json(const NewTask& task) {
-  json callbacks = json::array();
-  for (const Callback& each : task.callbacks) {
-    json callback = {{"plugin", each.plugin}, {"parameters", parsed(each.parameters)}};
-    if (each.timeout) callback["timeout"] = format_duration(*each.timeout);
+  json steps = json::array();
+  for (const ChainStep& each : task.steps) {
+    json step = {{"plugin", each.plugin}, {"parameters", parsed(each.parameters)}};
+    if (each.timeout) step["timeout"] = format_duration(*each.timeout);
     if (each.retry) {
-      callback["retry"] = {{"max_retries", each.retry->max_retries},
-                           {"backoff", format_duration(each.retry->backoff)},
-                           {"multiplier", each.retry->multiplier},
-                           {"max_backoff", format_duration(each.retry->max_backoff)},
-                           {"jitter", each.retry->jitter}};
+      step["retry"] = {{"max_retries", each.retry->max_retries},
+                       {"backoff", format_duration(each.retry->backoff)},
+                       {"multiplier", each.retry->multiplier},
+                       {"max_backoff", format_duration(each.retry->max_backoff)},
+                       {"jitter", each.retry->jitter}};
     }
-    callbacks.push_back(std::move(callback));
+    steps.push_back(std::move(step));
   }
   json out = {{"id", task.id},
               {"group", task.group},
               {"payload", parsed(task.payload)},
-              {"callbacks", std::move(callbacks)},
+              {"steps", std::move(steps)},
               {"deadline", format_duration(task.deadline)},
               {"priority", kPriorities.at(static_cast<std::size_t>(task.priority))},
               {"tags", task.tags}};
@@ -238,7 +239,8 @@ json to_json(const ChainTask& task) {
   out.erase("pending");
   out["state"] = to_string(task.state);
   out["sequence"] = task.sequence;
-  out["step"] = task.step;
+  out["steps_done"] = task.step;
+  if (task.current_step() != nullptr) out["step"] = task.step + 1;
   out["attempt"] = task.attempt;
   out["created_at"] = format_time(task.created_at);
   out["deadline_at"] = format_time(task.deadline_at);
@@ -261,7 +263,7 @@ json to_json(const ChainTask& task) {
 }
 
 json to_json(const AttemptRecord& attempt) {
-  json out = {{"step", attempt.step},
+  json out = {{"step", attempt.step + 1},
               {"attempt", attempt.attempt},
               {"plugin", attempt.plugin},
               {"node", attempt.node},
@@ -278,11 +280,11 @@ json to_json(const DeadLetter& letter) {
               {"group", letter.group},
               {"state", to_string(letter.state)},
               {"reason", letter.reason},
-              {"step", letter.step},
+              {"step", letter.plugin.empty() ? 0 : letter.step + 1},
               {"attempts", letter.attempts},
               {"failed_at", format_time(letter.failed_at)}};
   if (!letter.message_id.empty()) out["message_id"] = letter.message_id;
-  if (!letter.callback.empty()) out["callback"] = letter.callback;
+  if (!letter.plugin.empty()) out["plugin"] = letter.plugin;
   if (!letter.node.empty()) out["node"] = letter.node;
   if (letter.progress > 0) out["progress"] = letter.progress;
   if (!letter.log.empty()) out["log"] = letter.log;
@@ -291,10 +293,46 @@ json to_json(const DeadLetter& letter) {
 }
 
 json to_json(const ChainEvent& event) {
-  json out = {{"sequence", event.sequence}, {"at", format_time(event.at)}, {"kind", event.kind},
-              {"task_id", event.task_id},   {"group", event.group},        {"step", event.step}};
+  // An event of a completed step, or chain, has the index behind it.
+  const bool is_behind = event.kind == "step_completed" || event.kind == "completed";
+  json out = {{"sequence", event.sequence}, {"at", format_time(event.at)},
+              {"kind", event.kind},         {"task_id", event.task_id},
+              {"group", event.group},       {"step", is_behind ? event.step : event.step + 1}};
   if (!event.detail.empty()) out["detail"] = event.detail;
   return out;
+}
+
+// Members of a message that have other names in the format that Cohort grew out of (a task's list of steps was
+// `callbacks`). They are understood, and the log says so.
+struct FormerName {
+  const char* former;
+  const char* now;
+};
+constexpr std::array kFormerMessageNames = {FormerName{"messageId", "message_id"}, FormerName{"taskId", "task_id"},
+                                            FormerName{"publishedAt", "published_at"},
+                                            FormerName{"sourceNode", "source_node"}};
+constexpr std::array kFormerTaskNames = {FormerName{"callbacks", "steps"}};
+
+template <std::size_t kCount>
+void rename(json& object, const std::array<FormerName, kCount>& names, std::string& used) {
+  for (const FormerName& name : names) {
+    const auto found = object.find(name.former);
+    if (found == object.end() || object.contains(name.now)) continue;
+    used += (used.empty() ? "'" : ", '") + std::string(name.former) + "'";
+    object[name.now] = std::move(*found);
+    object.erase(name.former);
+  }
+}
+
+void rename_former(json& message, const std::string& message_place) {
+  std::string used;
+  rename(message, kFormerMessageNames, used);
+  if (const auto task = message.find("task"); task != message.end() && task->is_object()) {
+    rename(*task, kFormerTaskNames, used);
+  }
+  if (used.empty()) return;
+  COHORT_LOG(kWarning, "chain", "a message uses former names of members; use 'steps', 'message_id' and so on",
+             {"message", message_place}, {"names", used});
 }
 
 TakenIn taken_in(const InMessage& message) {
@@ -313,10 +351,11 @@ TakenIn taken_in(const InMessage& message) {
     return refuse("the message has " + std::to_string(message.value.size()) + " bytes; at most " +
                   std::to_string(kMaxMessageBytes) + " are allowed");
   }
-  const Result<json> parsed_value = parse_strict_json(message.value);
+  Result<json> parsed_value = parse_strict_json(message.value);
   if (!parsed_value) return refuse("the message cannot be read: " + parsed_value.error().message);
-  const json& value = *parsed_value;
+  json& value = *parsed_value;
   if (!value.is_object()) return refuse("the message is not a JSON object");
+  rename_former(value, place);
   Reader reader(value, "");
   std::string unused;
   reader.read("message_id", in.message_id);

@@ -16,10 +16,10 @@ using nlohmann::json;
 using Commands = CommandWorld;
 
 const std::string kTasks = R"({"tasks": [
-  {"id": "t2", "group": "media", "state": "failed", "step": 1, "attempt": 3, "created_at": "2026-01-01T00:55:00Z",
-   "callbacks": [{"plugin": "sha256"}, {"plugin": "resize"}], "error": "no\nsuch file"},
-  {"id": "t1", "group": "media", "state": "completed", "step": 2, "attempt": 0, "created_at": "2025-12-30T00:00:00Z",
-   "callbacks": [{"plugin": "sha256"}, {"plugin": "resize"}]}]})";
+  {"id": "t2", "group": "media", "state": "failed", "step": 2, "steps_done": 1, "attempt": 3, "created_at": "2026-01-01T00:55:00Z",
+   "steps": [{"plugin": "sha256"}, {"plugin": "resize"}], "error": "no\nsuch file"},
+  {"id": "t1", "group": "media", "state": "completed", "steps_done": 2, "attempt": 0, "created_at": "2025-12-30T00:00:00Z",
+   "steps": [{"plugin": "sha256"}, {"plugin": "resize"}]}]})";
 const std::string kGroup =
     R"({"group": "a/b", "paused": true, "pending": 0, "ready": 4, "processing": 2, "running": 1, "max_concurrency": 8, "weight": 1.5})";
 
@@ -89,9 +89,10 @@ TEST_F(Commands, AnInterruptEndsWatchAsDone) {
 }
 
 TEST_F(Commands, TaskShowsAllOfIt) {
-  node.on("GET /v1/tasks/a%2Fb", 200, R"({"id": "a/b", "group": "media", "state": "failed", "step": 1, "attempt": 3,
+  node.on("GET /v1/tasks/a%2Fb", 200,
+          R"({"id": "a/b", "group": "media", "state": "failed", "step": 2, "steps_done": 1, "attempt": 3,
     "progress": 0.5, "priority": "high", "tags": ["x", "y"], "created_at": "2026-01-01T00:55:00Z", "error": "first\nsecond",
-    "callbacks": [{"plugin": "sha256"}, {"plugin": "resize"}], "context": {"sha256": "abc"}, "payload": {},
+    "steps": [{"plugin": "sha256"}, {"plugin": "resize"}], "context": {"sha256": "abc"}, "payload": {},
     "log": ["one", "two \u001b[2J"]})");
 
   EXPECT_EQ(run({"task", "a/b"}), kExitDone);
@@ -119,11 +120,12 @@ TEST_F(Commands, CancelTellsOfEachAndGoesOn) {
 }
 
 TEST_F(Commands, RetryCountsStepsFromOne) {
-  node.on("POST /v1/tasks/t1/retry", 200, R"({"state": "ready", "step": 1, "callbacks": ["a", {"plugin": "b"}]})");
+  node.on("POST /v1/tasks/t1/retry", 200,
+          R"({"state": "ready", "step": 2, "steps_done": 1, "steps": ["a", {"plugin": "b"}]})");
 
   EXPECT_EQ(run({"retry", "t1", "--from-step", "2", "--deadline", "5m"}), kExitDone);
 
-  EXPECT_EQ(node.body(0), json::parse(R"({"from_step": 1, "deadline": "5m"})"));
+  EXPECT_EQ(node.body(0), json::parse(R"({"from_step": 2, "deadline": "5m"})"));
   EXPECT_EQ(out.str(), "t1  ready  step 2/2 b\n");
   EXPECT_EQ(run({"retry", "t1", "--from-step", "0"}), kExitUsage);
 }
@@ -222,7 +224,7 @@ TEST_F(Commands, WhatIsNotANodeIsToldSo) {
 }
 
 TEST_F(Commands, UnexpectedJsonIsShownAsFarAsItGoes) {
-  for (const char* body : {"[]", "1", "null", R"({"tasks": 1})", R"({"tasks": [1, {"callbacks": [1], "id": {}}]})"}) {
+  for (const char* body : {"[]", "1", "null", R"({"tasks": 1})", R"({"tasks": [1, {"steps": [1], "id": {}}]})"}) {
     ScriptedNode strange;
     strange.on("GET /v1/tasks?limit=20", 200, body);
     strange.on("GET /v1/tasks/x", 200, body);

@@ -51,7 +51,7 @@ Table letter_table(const json& letters, WallTime now) {
     table.add_row({{shown(letter, "task_id")},
                    {shown(letter, "group")},
                    {state, colour_of(state)},
-                   {std::to_string(whole(letter, "step") + 1) + " " + shown(letter, "callback")},
+                   {shown(letter, "step") + " " + shown(letter, "plugin")},
                    {shown(letter, "attempts")},
                    {age_text(raw_text(letter, "failed_at"), now)},
                    {shown(letter, "reason")}});
@@ -92,7 +92,7 @@ Result<int> show_letter(const CommandContext& context, ApiClient& client, const 
   line("Task", context.style().paint(Colour::kBold, shown(*letter, "task_id")));
   line("State", context.style().paint(colour_of(state), state));
   line("Group", shown(*letter, "group"));
-  line("Step", std::to_string(whole(*letter, "step") + 1) + " " + shown(*letter, "callback"));
+  line("Step", shown(*letter, "step") + " " + shown(*letter, "plugin"));
   line("Attempts", shown(*letter, "attempts"));
   line("Failed", shown(*letter, "failed_at"));
   line("Node", shown(*letter, "node"));

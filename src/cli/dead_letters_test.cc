@@ -13,8 +13,8 @@ using DeadLetters = CommandWorld;
 TEST_F(DeadLetters, AreListedAndShown) {
   node.on(
       "GET /v1/dead-letters?group=media&state=poison&plugin=resize&limit=5", 200,
-      R"({"dead_letters": [{"task_id": "t1", "group": "media", "state": "poison", "reason": "it died", "callback": "resize",
-              "step": 1, "attempts": 2, "failed_at": "2026-01-01T00:58:00Z"}]})");
+      R"({"dead_letters": [{"task_id": "t1", "group": "media", "state": "poison", "reason": "it died", "plugin": "resize",
+              "step": 2, "attempts": 2, "failed_at": "2026-01-01T00:58:00Z"}]})");
   node.on("GET /v1/dead-letters/t1", 200,
           R"({"task_id": "t1", "state": "failed", "reason": "it died", "log": ["one"]})");
 
@@ -28,7 +28,8 @@ TEST_F(DeadLetters, AreListedAndShown) {
 }
 
 TEST_F(DeadLetters, AreReplayedByNameOrByFilter) {
-  node.on("POST /v1/dead-letters/t1/replay", 200, R"({"state": "ready", "step": 0, "callbacks": [{"plugin": "a"}]})");
+  node.on("POST /v1/dead-letters/t1/replay", 200,
+          R"({"state": "ready", "step": 1, "steps_done": 0, "steps": [{"plugin": "a"}]})");
   node.on("POST /v1/dead-letters/replay", 200, R"({"matched": 2, "replayed": 1, "dry_run": false, "tasks": ["t1"],
       "failed": [{"task": "t2", "detail": "it is gone"}]})");
 

@@ -104,7 +104,7 @@ void EventFollower::print(const std::string& kind, const json& data) {
     return;
   }
   out << shown(data, "at") << "  " << shown(data, "group") << "  " << shown(data, "task_id");
-  if (kind == "step_completed" || kind == "failed") out << "  step " << whole(data, "step") + 1;
+  if (kind == "step_completed" || kind == "failed") out << "  step " << shown(data, "step");
   const std::string detail = shown(data, "detail");
   out << (detail.empty() ? "" : "  " + detail) << std::endl;
 }

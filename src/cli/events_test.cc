@@ -17,7 +17,7 @@ using Events = CommandWorld;
 std::string event(int sequence, const std::string& kind) {
   const json data = {{"sequence", sequence},  {"at", "2026-01-01T00:00:00Z"},
                      {"kind", kind},          {"task_id", "t1"},
-                     {"group", "media"},      {"step", 1},
+                     {"group", "media"},      {"step", 2},
                      {"detail", "why\x1b[2J"}};
   return "id: " + std::to_string(sequence) + "\nevent: " + kind + "\ndata: " + data.dump() + "\n\n";
 }

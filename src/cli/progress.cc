@@ -20,7 +20,7 @@ enum class StepState { kWaiting, kRunning, kDone, kFailed };
 
 StepState state_of(const json& task, std::size_t index) {
   const std::string state = raw_text(task, "state");
-  const std::size_t current = whole(task, "step");
+  const std::size_t current = whole(task, "steps_done");
   if (state == "completed" || index < current) return StepState::kDone;
   if (index > current) return StepState::kWaiting;
   if (is_final(task)) return StepState::kFailed;
@@ -72,7 +72,7 @@ std::string step_name(const json& step) {
 std::string step_line(const json& task, std::size_t index, int name_width, int width, const Style& style) {
   const StepState state = state_of(task, index);
   const Mark mark = mark_of(state);
-  const std::string name = step_name(list(task, "callbacks")[index]);
+  const std::string name = step_name(list(task, "steps")[index]);
   std::string out = "  " + style.paint(mark.colour, mark.sign) + " ";
   if (state == StepState::kWaiting) return out + style.paint(Colour::kDim, name);
   const int percent = state == StepState::kDone ? 100 : percent_of(task);
@@ -87,7 +87,7 @@ std::string step_line(const json& task, std::size_t index, int name_width, int w
 }  // namespace
 
 std::vector<std::string> progress_lines(const json& task, int width, const Style& style) {
-  const json& steps = list(task, "callbacks");
+  const json& steps = list(task, "steps");
   int name_width = 0;
   for (const json& step : steps) name_width = std::max(name_width, display_width(step_name(step)));
   std::vector<std::string> lines;
@@ -97,7 +97,7 @@ std::vector<std::string> progress_lines(const json& task, int width, const Style
 
 std::string progress_sentence(const json& task) {
   std::string out = shown(task, "state");
-  if (list(task, "callbacks").empty() || raw_text(task, "state") == "completed") return out;
+  if (list(task, "steps").empty() || raw_text(task, "state") == "completed") return out;
   out += ": step " + step_text(task);
   if (percent_of(task) > 0) out += ", " + std::to_string(percent_of(task)) + " %";
   const std::string note = shown(task, "progress_note");

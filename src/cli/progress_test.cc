@@ -14,11 +14,11 @@ using nlohmann::json;
 json sample(const std::string& state, int step, double progress, int attempt = 1, const std::string& note = "") {
   return {{"id", "t"},
           {"state", state},
-          {"step", step},
+          {"steps_done", step},
           {"attempt", attempt},
           {"progress", progress},
           {"progress_note", note},
-          {"callbacks", {{{"plugin", "sha256"}}, {{"plugin", "thumbnail"}}, {{"plugin", "upload"}}}}};
+          {"steps", {{{"plugin", "sha256"}}, {{"plugin", "thumbnail"}}, {{"plugin", "upload"}}}}};
 }
 
 std::string bar(int full) {

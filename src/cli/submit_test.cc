@@ -16,11 +16,11 @@ const std::string kAccepted = R"({"id": "t1", "state": "ready", "existed": false
 std::string task_in(const std::string& state, int step, double progress, const json& more = json::object()) {
   json task = {{"id", "t1"},
                {"state", state},
-               {"step", step},
+               {"steps_done", step},
                {"attempt", 1},
                {"progress", progress},
                {"group", "media"},
-               {"callbacks", {{{"plugin", "sha256"}}, {{"plugin", "thumbnail"}}}}};
+               {"steps", {{{"plugin", "sha256"}}, {{"plugin", "thumbnail"}}}}};
   task.update(more);
   return task.dump();
 }
@@ -58,7 +58,7 @@ TEST_F(Submit, SendsWhatTheOptionsSay) {
 
   EXPECT_EQ(code, kExitDone) << error.str();
   EXPECT_EQ(node.body(0), json::parse(R"({"group": "media", "file": "https://x/y.jpg", "payload": [1, 2],
-      "callbacks": [{"plugin": "sha256"}, {"plugin": "resize", "parameters": {"width": 320}}], "tags": ["a", "b"],
+      "steps": [{"plugin": "sha256"}, {"plugin": "resize", "parameters": {"width": 320}}], "tags": ["a", "b"],
       "priority": "high", "deadline": "1h", "start_at": "2026-11-16T05:00:00Z", "id": "t1", "idempotency_key": "k",
       "session": "s"})"));
   EXPECT_NE(node.requests()[0].head.find("Content-Type: application/json"), std::string::npos);

@@ -102,7 +102,7 @@ Result<json> task_from_input(const TaskInput& input) {
   for (const std::string& each : input.steps) {
     Result<json> step = step_of(each);
     if (!step) return step.error();
-    task["callbacks"].push_back(*std::move(step));
+    task["steps"].push_back(*std::move(step));
   }
   return task;
 }

@@ -74,9 +74,9 @@ bool is_final(const json& task) {
 }
 
 std::string step_text(const json& task) {
-  const json& steps = list(task, "callbacks");
+  const json& steps = list(task, "steps");
   if (steps.empty()) return "-";
-  const std::size_t step = whole(task, "step");
+  const std::size_t step = whole(task, "steps_done");
   const std::string of = "/" + std::to_string(steps.size());
   if (step >= steps.size()) return std::to_string(steps.size()) + of;
   return std::to_string(step + 1) + of + " " + shown(steps[step], "plugin");
@@ -105,7 +105,7 @@ Table task_table(const json& tasks, WallTime now) {
 
 json restart_body(std::uint32_t from_step, const std::string& deadline) {
   json body = json::object();
-  if (from_step > 0) body["from_step"] = from_step - 1;
+  if (from_step > 0) body["from_step"] = from_step;
   if (!deadline.empty()) body["deadline"] = deadline;
   return body;
 }
@@ -139,9 +139,9 @@ std::string timeline_text(const json& attempts, const Style& style) {
       took = " after " + format_duration(std::chrono::floor<std::chrono::milliseconds>(Duration(*ended - *began)));
     }
     const bool is_good = outcome == "succeeded" || outcome == "skipped" || outcome == "running";
-    out += "  " + shown(each, "began_at") + "  " + std::to_string(whole(each, "step") + 1) + " " +
-           shown(each, "plugin") + " #" + shown(each, "attempt") + "  " +
-           style.paint(is_good ? Colour::kGreen : Colour::kRed, outcome) + took + " on " + shown(each, "node");
+    out += "  " + shown(each, "began_at") + "  " + shown(each, "step") + " " + shown(each, "plugin") + " #" +
+           shown(each, "attempt") + "  " + style.paint(is_good ? Colour::kGreen : Colour::kRed, outcome) + took +
+           " on " + shown(each, "node");
     const std::string error = shown(each, "error");
     out += (error.empty() ? "" : "  " + error) + "\n";
     for (const json& line : list(each, "log")) {

@@ -14,7 +14,7 @@ TEST(ArtifactSweeperTest, ArtifactsGoWithTheirTask) {
   std::string name = (std::filesystem::temp_directory_path() / "cohort-test-XXXXXX").string();
   const std::filesystem::path folder = ::mkdtemp(name.data());
   MemoryStore store(system_wall_clock());
-  store.submit({{.id = "known", .group = "g", .callbacks = {{.plugin = "p"}}}}, [](const auto&) {});
+  store.submit({{.id = "known", .group = "g", .steps = {{.plugin = "p"}}}}, [](const auto&) {});
   for (const char* id : {"known", "forgotten"}) {
     std::filesystem::create_directories(folder / "out");
     std::ofstream(folder / "out/file") << id;

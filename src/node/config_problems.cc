@@ -13,11 +13,25 @@ void ConfigProblems::add(TextPlace place, std::string text) {
   if (first_.size() > kMaxShown) first_.erase(std::prev(first_.end()));
 }
 
+namespace {
+
+std::string at(std::string_view name, TextPlace place, const std::string& text) {
+  return std::string(name) + ":" + std::to_string(place.line) + ":" + std::to_string(place.column) + ": " + text;
+}
+
+}  // namespace
+
+std::vector<std::string> ConfigProblems::warnings(std::string_view name) const {
+  std::vector<std::string> all;
+  for (const auto& [place, text] : warnings_) all.push_back(at(name, place, text));
+  return all;
+}
+
 std::string ConfigProblems::to_string(std::string_view name) const {
   std::string all;
   for (const auto& [place, text] : first_) {
     if (!all.empty()) all += '\n';
-    all += std::string(name) + ":" + std::to_string(place.line) + ":" + std::to_string(place.column) + ": " + text;
+    all += at(name, place, text);
   }
   if (count_ > first_.size()) all += "\nand " + std::to_string(count_ - first_.size()) + " more";
   return all;

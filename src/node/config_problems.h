@@ -25,11 +25,16 @@ class ConfigProblems {
 
   void add(TextPlace place, std::string text);
   [[nodiscard]] std::size_t count() const { return count_; }
+  /// Something that is understood, but should be written in another way.
+  void warn(TextPlace place, std::string text) { warnings_.emplace(place, std::move(text)); }
+  /// "name:line:column: text" each.
+  [[nodiscard]] std::vector<std::string> warnings(std::string_view name) const;
   /// "name:line:column: text", a line each.
   [[nodiscard]] std::string to_string(std::string_view name) const;
 
  private:
   std::multimap<TextPlace, std::string> first_;
+  std::multimap<TextPlace, std::string> warnings_;
   std::size_t count_ = 0;
 };
 

@@ -15,7 +15,7 @@ auto fields(const AdminConfig& a) {
                     a.request_timeout, a.idle_timeout, a.write_timeout);
 }
 auto fields(const ChainOptions& c) {
-  return std::tuple(c.concurrency, c.callback_timeout, c.chain_limit, c.retry, c.longest_wait_in_place, c.keep,
+  return std::tuple(c.concurrency, c.step_timeout, c.chain_limit, c.retry, c.longest_wait_in_place, c.keep,
                     c.overrun_grace, c.lease, c.renew_every, c.look_every, c.retention, c.work_folder);
 }
 auto fields(const SqliteOptions& s) { return std::tuple(s.folder, s.synchronous, s.max_queued, s.max_batch); }
@@ -34,8 +34,8 @@ auto fields(const FileSourceOptions& f) {
 auto fields(const NodeConfig& c) {
   return std::tuple(
       std::tuple(c.name, c.log.level, c.log.format, c.log.file, c.drain_grace, c.groups, c.group_defaults),
-      fields(c.chains), fields(c.store), fields(c.admin), c.exec.programs.size(), fields(c.http), c.http.pools.size(),
-      fields(c.files));
+      fields(c.chains), fields(c.store.sqlite), fields(c.admin), c.exec.programs.size(), fields(c.http),
+      c.http.pools.size(), fields(c.files));
 }
 
 TEST(ConfigValuesTest, EmptyTextsAreTheDefaults) {
@@ -77,10 +77,10 @@ groups:
   "vip:*": {max_concurrency: 8, weight: 4.5, max_in_flight: unlimited, max_overrunning: 9,
             rate: {count: 10, period: 2s, burst: 20}}
 chains:
-  {concurrency: 5, callback_timeout: 1m, chain_limit: 2m, longest_wait_in_place: 3s, keep: 4m, overrun_grace: 5s,
+  {concurrency: 5, step_timeout: 1m, chain_limit: 2m, longest_wait_in_place: 3s, keep: 4m, overrun_grace: 5s,
    lease: 20s, renew_every: 6s, look_every: 7s, work_folder: /w,
    retry: {max_retries: 8, backoff: 9s, multiplier: 3, max_backoff: 10m, jitter: 0.5}}
-store: {kind: sqlite, folder: data, synchronous: off, max_queued: 11, max_batch: 12}
+store: {sqlite: {folder: data, synchronous: off, max_queued: 11, max_batch: 12}}
 admin:
   {address: "::1", port: 0, threads: 13, max_connections: 14, max_event_streams: 15, max_body: 16KiB, max_header: 17KiB,
    request_timeout: 18s, idle_timeout: 19s, write_timeout: 20s}
@@ -114,15 +114,15 @@ retention: {tasks: 0}
   vip.max_overrunning = 9;
   vip.rate = Rate{.count = 10, .period = 2s, .burst = 20};
   ChainOptions& chains = expected.chains;
-  std::tie(chains.concurrency, chains.callback_timeout, chains.chain_limit) = std::tuple(5, 1min, 2min);
+  std::tie(chains.concurrency, chains.step_timeout, chains.chain_limit) = std::tuple(5, 1min, 2min);
   std::tie(chains.longest_wait_in_place, chains.keep, chains.overrun_grace) = std::tuple(3s, 4min, 5s);
   std::tie(chains.lease, chains.renew_every, chains.look_every, chains.retention) = std::tuple(20s, 6s, 7s, 0s);
   chains.work_folder = "/w";
   chains.retry = {.max_retries = 8, .backoff = 9s, .multiplier = 3, .max_backoff = 10min, .jitter = 0.5};
-  expected.store.folder = "data";
-  expected.store.synchronous = SqliteOptions::Synchronous::kOff;
-  expected.store.max_queued = 11;
-  expected.store.max_batch = 12;
+  expected.store.sqlite.folder = "data";
+  expected.store.sqlite.synchronous = SqliteOptions::Synchronous::kOff;
+  expected.store.sqlite.max_queued = 11;
+  expected.store.sqlite.max_batch = 12;
   expected.admin = {"::1", 0, 13, 14, 15, 16U << 10U, 17U << 10U, 18s, 19s, 20s};
   expected.http.allow_urls = false;
   expected.http.allow_private = true;

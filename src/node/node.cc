@@ -17,6 +17,7 @@
 #include "cohort/plugin/http_plugin.h"
 #include "cohort/plugin/sha256_plugin.h"
 #include "node/artifact_sweeper.h"
+#include "node/store_factory.h"
 
 namespace cohort {
 namespace {
@@ -98,23 +99,23 @@ class Node::Impl {
   ~Impl() { drain(Duration::zero()); }
 
   Result<void> start() {
-    if (config_.chains.work_folder.empty()) config_.chains.work_folder = config_.store.folder / "work";
-    if (config_.exec.artifacts.empty()) config_.exec.artifacts = config_.store.folder / "artifacts";
+    if (config_.chains.work_folder.empty()) config_.chains.work_folder = folder() / "work";
+    if (config_.exec.artifacts.empty()) config_.exec.artifacts = folder() / "artifacts";
     if (auto fits = fit_connections(config_); !fits) return fits;
     if (auto added = add_built_in(config_, plugins_); !added) return added;
     if (auto listening = listen(); !listening) return listening;  // Before anything runs.
-    if (auto opened = open_store(); !opened) return opened;
+    if (auto opened = open_ports(); !opened) return opened;
     // So no other node starts here before every program of this one has ended.
     Plugin& exec = *plugins_.find("exec");
-    if (auto held = hold_until_programs_end(exec, store_->folder_descriptor()); !held) return held;
+    if (auto held = hold_until_programs_end(exec, store_.lock_descriptor); !held) return held;
     if (auto started = start_chains(); !started) return started;
     serve();
-    sweeper_ = std::make_unique<ArtifactSweeper>(config_.exec.artifacts, *store_);
+    sweeper_ = std::make_unique<ArtifactSweeper>(config_.exec.artifacts, *store_.store);
     COHORT_LOG(kInfo, "node", "the node is ready", {"node", config_.name}, {"version", COHORT_VERSION},
-               {"address", address()}, {"folder", config_.store.folder.string()},
-               {"concurrency", config_.chains.concurrency}, {"groups", config_.groups.size()},
-               {"programs", config_.exec.programs.size()}, {"providers", config_.http.pools.size()},
-               {"max_connections", config_.admin.max_connections}, {"exec_helper", exec_helper_pid(exec)});
+               {"address", address()}, {"folder", store_.place}, {"concurrency", config_.chains.concurrency},
+               {"groups", config_.groups.size()}, {"programs", config_.exec.programs.size()},
+               {"providers", config_.http.pools.size()}, {"max_connections", config_.admin.max_connections},
+               {"exec_helper", exec_helper_pid(exec)});
     return {};
   }
 
@@ -131,7 +132,7 @@ class Node::Impl {
   }
 
   [[nodiscard]] ChainEngine& engine() { return *engine_; }
-  [[nodiscard]] TaskStore& store() { return *store_; }
+  [[nodiscard]] TaskStore& store() { return *store_.store; }
   [[nodiscard]] Executor& executor() { return *executor_; }
   [[nodiscard]] std::uint16_t port() const { return server_->port(); }
   [[nodiscard]] std::string address() const {
@@ -140,11 +141,16 @@ class Node::Impl {
   }
 
  private:
-  Result<void> open_store() {
-    config_.store.who = "node '" + config_.name + "' (process " + std::to_string(getpid()) + ")";
-    auto store = SqliteStore::open(config_.store);
+  // For the files of running tasks and those that they leave.
+  [[nodiscard]] const std::filesystem::path& folder() const { return config_.store.sqlite.folder; }
+
+  Result<void> open_ports() {
+    auto store = open_store(config_.store, "node '" + config_.name + "' (process " + std::to_string(getpid()) + ")");
     if (!store) return store.error();
+    auto broker = make_broker(config_);
+    if (!broker) return broker.error();
     store_ = *std::move(store);
+    broker_ = *std::move(broker);
     return {};
   }
 
@@ -155,7 +161,7 @@ class Node::Impl {
     options.node = config_.name;
     options.fetch = *std::move(fetch);
     executor_ = std::make_unique<GroupExecutor>(executor_options(config_));
-    engine_ = std::make_unique<ChainEngine>(*store_, *executor_, plugins_, std::move(options));
+    engine_ = std::make_unique<ChainEngine>(*store_.store, *executor_, plugins_, std::move(options), broker_.get());
     const TaskResult<void> started = engine_->start().await();
     if (!started.ok()) return *started.error;
     state_ = NodeState::kRunning;
@@ -184,12 +190,12 @@ class Node::Impl {
 
   void serve() {
     control_ = std::make_unique<NodeControl>(NodeControl{.engine = *engine_,
-                                                         .store = *store_,
+                                                         .store = *store_.store,
                                                          .executor = *executor_,
                                                          .state = state_,
                                                          .name = config_.name,
-                                                         .store_kind = "sqlite",
-                                                         .store_folder = config_.store.folder.string(),
+                                                         .store_kind = store_.kind,
+                                                         .store_folder = store_.place,
                                                          .plugins = plugins_.names(),
                                                          .concurrency = config_.chains.concurrency,
                                                          .max_event_streams = config_.admin.max_event_streams});
@@ -203,7 +209,8 @@ class Node::Impl {
   PluginRegistry plugins_;
   std::atomic<NodeState> state_{NodeState::kStarting};
   Mutex ending_;  // Held while it ends.
-  std::unique_ptr<SqliteStore> store_;
+  OpenedStore store_;
+  std::unique_ptr<Broker> broker_;
   std::unique_ptr<GroupExecutor> executor_;
   std::unique_ptr<ChainEngine> engine_;
   std::unique_ptr<NodeControl> control_;

@@ -9,6 +9,7 @@
 
 #include "cohort/base/text_time.h"
 #include "node/config_schema.h"
+#include "node/former_config.h"
 
 namespace cohort {
 
@@ -119,7 +120,7 @@ Section<ChainOptions> chain_section() {
   return Section<ChainOptions>()
       .key("concurrency", &ChainOptions::concurrency, kinds::count(1, 10'000),
            "How many tasks run at a time on this node.")
-      .key("callback_timeout", &ChainOptions::callback_timeout, kinds::duration(1ms, kMonth),
+      .key("step_timeout", &ChainOptions::step_timeout, kinds::duration(1ms, kMonth),
            "Of one try of a step, unless the step says.")
       .key("chain_limit", &ChainOptions::chain_limit, kinds::duration(1ms, kMonth), "Of a task's running time in all.")
       .section("retry", &ChainOptions::retry, retry_section(),
@@ -143,10 +144,9 @@ Section<ChainOptions> chain_section() {
       .check(check_chains);
 }
 
-Section<SqliteOptions> store_section() {
+Section<SqliteOptions> sqlite_section() {
   using Synchronous = SqliteOptions::Synchronous;
   return Section<SqliteOptions>()
-      .constant("kind", kinds::choice<int>({{"sqlite", 0}}), "What keeps the tasks.")
       .key("folder", &SqliteOptions::folder, kinds::path(false),
            "Where they are. Made if it is not there; relative to the working directory.")
       .key("synchronous", &SqliteOptions::synchronous,
@@ -157,6 +157,11 @@ Section<SqliteOptions> store_section() {
       .key("max_queued", &SqliteOptions::max_queued, kinds::count(1, kMany),
            "Calls that wait for it; more are rejected.")
       .key("max_batch", &SqliteOptions::max_batch, kinds::count(1, 100'000), "Calls in one transaction.");
+}
+
+Section<StoreConfig> store_section() {
+  return Section<StoreConfig>().section("sqlite", &StoreConfig::sqlite, sqlite_section(),
+                                        "The embedded store: one file in a folder, for one node.");
 }
 
 Section<AdminConfig> admin_section() {
@@ -342,12 +347,14 @@ const Section<NodeConfig>& table() {
 Result<NodeConfig> parse_config(std::string_view text, std::string_view name) {
   internal::ConfigProblems problems;
   NodeConfig config;
-  if (const auto root = internal::read_yaml(text, problems)) {
+  if (auto root = internal::read_yaml(text, problems)) {
+    internal::rename_former_keys(*root, problems);
     const ConfigPlace place{.problems = &problems};
     table().read(*root, config, place);
     if (problems.count() == 0) prefer_log_level(config, *root, place);
   }
   if (problems.count() > 0) return Error{ErrorCode::kInvalid, problems.to_string(name)};
+  config.warnings = problems.warnings(name);
   return config;
 }
 

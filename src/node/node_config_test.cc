@@ -58,10 +58,8 @@ TEST(NodeConfigTest, AWrongTypeIsToldWhatWasFoundAndWhatIsExpected) {
       problems("plugins: {files: {roots: /srv}}\n"),
       "cohort.yaml:1:26: plugins.files.roots: found '/srv', expected a list of 0 to 1000, each an absolute path, such "
       "as [/srv/in]");
-  EXPECT_EQ(problems("store: {synchronous: true}\n"),
-            "cohort.yaml:1:22: store.synchronous: found 'true', expected one of off, normal, full, such as off");
-  EXPECT_EQ(problems("store: {kind: redis}\n"),
-            "cohort.yaml:1:15: store.kind: found 'redis', expected sqlite, such as sqlite");
+  EXPECT_EQ(problems("store: {sqlite: {synchronous: true}}\n"),
+            "cohort.yaml:1:31: store.sqlite.synchronous: found 'true', expected one of off, normal, full, such as off");
 }
 
 TEST(NodeConfigTest, OnlyTrueAndFalseAreTruthValues) {

@@ -47,9 +47,9 @@ Result<NodeConfig> config_of(const ServeOptions& options) {
     if (!read) return read.error();
     config = *std::move(read);
   }
-  if (!options.folder.empty()) config.store.folder = options.folder;
+  if (!options.folder.empty()) config.store.sqlite.folder = options.folder;
   if (!options.name.empty()) config.name = options.name;
-  config.store.accept_lost_log = options.accept_lost_log;
+  config.store.sqlite.accept_lost_log = options.accept_lost_log;
   if (options.port >= 0) config.admin.port = static_cast<std::uint16_t>(options.port);
   for (const LogLevel level : {LogLevel::kDebug, LogLevel::kInfo, LogLevel::kWarning, LogLevel::kError}) {
     if (to_string(level) == options.log_level) config.log.level = level;
@@ -112,7 +112,7 @@ int wait_for_the_end(Node& node, NodeLog& log, const sigset_t& signals, Duration
 
 void greet(const Node& node, const NodeConfig& config) {
   std::cout << "cohort " << COHORT_VERSION << ": node '" << config.name << "' on " << node.address() << "\n"
-            << "  store      " << config.store.folder.string() << " (SQLite), " << config.chains.concurrency
+            << "  store      " << config.store.sqlite.folder.string() << " (SQLite), " << config.chains.concurrency
             << " tasks at a time\n"
             << "  submit     cohort submit --group demo --step sha256 --file https://example.com/ --wait\n"
             << "  look       cohort tasks --watch, cohort groups, cohort events\n"
@@ -129,6 +129,9 @@ int serve(const ServeOptions& options) {
   set_log_sink(log->get(), config->log.level);
   COHORT_LOG(kInfo, "node", "the node starts", {"node", config->name}, {"version", COHORT_VERSION},
              {"config", options.config.empty() ? "defaults" : options.config});
+  for (const std::string& each : config->warnings) {
+    COHORT_LOG(kWarning, "node", "the configuration is out of date", {"place", each});
+  }
   int code = kFailed;
   if (auto node = Node::start(*config)) {
     greet(**node, *config);
@@ -146,10 +149,11 @@ int check_config(const std::string& file) {
   const Result<NodeConfig> config = read_config(file);
   if (!config) return complain({ErrorCode::kInvalid, config.error().message});
   ExecOptions programs = config->exec;
-  if (programs.artifacts.empty()) programs.artifacts = config->store.folder / "artifacts";
+  if (programs.artifacts.empty()) programs.artifacts = config->store.sqlite.folder / "artifacts";
   if (const auto exec = make_exec_plugin(programs); !exec) return complain(exec.error());
   if (const auto http = make_http_plugin(config->http); !http) return complain(http.error());
   if (const auto files = make_file_source(config->files); !files) return complain(files.error());
+  for (const std::string& each : config->warnings) std::cout << each << "\n";
   std::cout << file << " is fine: " << config->groups.size() << " groups, " << config->exec.programs.size()
             << " programs, " << config->http.pools.size() << " providers\n";
   return kDone;

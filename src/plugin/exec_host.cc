@@ -30,7 +30,7 @@ int main(int count, char** words) {
     if (::flock(lock, LOCK_EX) != 0 || !cohort::hold_until_programs_end(**plugin, lock)) return 2;
   }
   cohort::ChainTask task;
-  task.request = cohort::NewTask{.id = "t", .callbacks = {{.plugin = "exec", .parameters = R"({"program": "it"})"}}};
+  task.request = cohort::NewTask{.id = "t", .steps = {{.plugin = "exec", .parameters = R"({"program": "it"})"}}};
   cohort::StepContext context(task, {}, {});
   std::fprintf(stderr, "%s\n", (*plugin)->run(context).reason().c_str());
   return 1;

@@ -106,7 +106,7 @@ class StepFolder {
 json describe(const StepContext& context, const std::filesystem::path& file) {
   return {{"task_id", context.task_id()},
           {"group", context.group()},
-          {"step", context.step()},
+          {"step", context.step() + 1},
           {"attempt", context.attempt()},
           {"token", context.idempotency_token()},
           {"parameters", context.parameters()},

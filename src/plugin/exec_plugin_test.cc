@@ -150,7 +150,7 @@ TEST_F(ExecPluginTest, TheStepIsOnStandardInput) {
 
   EXPECT_EQ(json::parse(written(), nullptr, false), (json{{"task_id", "task-1"},
                                                           {"group", "tenant"},
-                                                          {"step", 0},
+                                                          {"step", 1},
                                                           {"attempt", 3},
                                                           {"token", "task-1/0"},
                                                           {"parameters", {{"program", "it"}, {"size", 200}}},

@@ -133,7 +133,7 @@ TEST_F(ExecProcessTest, NothingBeginsAfterAStop) {
 
 TEST_F(ExecProcessTest, ManyRunAtOnceStress) {
   offer(script(R"(sleep 1000 & echo "{\"attempt\": $COHORT_ATTEMPT}")"));
-  task_.request.callbacks.front().parameters = R"({"program": "it"})";
+  task_.request.steps.front().parameters = R"({"program": "it"})";
   std::vector<std::jthread> threads;
   for (std::uint32_t i = 0; i < 8; ++i) {
     threads.emplace_back([this, i] {

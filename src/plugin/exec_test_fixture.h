@@ -82,7 +82,7 @@ class ExecTest : public testing::Test {
     ::setenv("TMPDIR", (folder_ / "tmp").c_str(), 1);
     task_.request.id = "task-1";
     task_.request.group = "tenant";
-    task_.request.callbacks.push_back({.plugin = "exec"});
+    task_.request.steps.push_back({.plugin = "exec"});
     task_.attempt = 1;
   }
   void TearDown() override {
@@ -123,7 +123,7 @@ class ExecTest : public testing::Test {
   PluginResult run(nlohmann::json parameters = nlohmann::json::object(), const std::filesystem::path& file = {},
                    std::stop_token stop = {}) {
     parameters["program"] = "it";
-    task_.request.callbacks.front().parameters = parameters.dump();
+    task_.request.steps.front().parameters = parameters.dump();
     StepContext context(task_, file, std::move(stop));
     PluginResult result = plugin_->run(context);
     if (auto report = context.take_report()) lines_ = report->lines;

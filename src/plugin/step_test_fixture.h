@@ -22,7 +22,7 @@ inline ChainTask task_with(const nlohmann::json& parameters, const nlohmann::jso
   task.request.id = "t1";
   task.request.group = "acme";
   task.request.payload = payload.dump();
-  task.request.callbacks = {{.plugin = "tested", .parameters = parameters.dump()}};
+  task.request.steps = {{.plugin = "tested", .parameters = parameters.dump()}};
   task.context = context.dump();
   task.attempt = 1;
   return task;

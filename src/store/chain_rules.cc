@@ -45,7 +45,7 @@ void close_attempt(ChainTask& task, std::string_view outcome, const std::string&
   effects.attempts.push_back({.number = ++task.attempts_made,
                               .step = task.step,
                               .attempt = task.attempt,
-                              .plugin = task.callback() != nullptr ? task.callback()->plugin : "",
+                              .plugin = task.current_step() != nullptr ? task.current_step()->plugin : "",
                               .node = task.owner,
                               .began_at = task.attempt_began_at.value_or(now.wall),
                               .ended_at = now.wall,
@@ -85,7 +85,7 @@ void end(ChainTask& task, ChainState state, const std::string& said, StoreTime n
                                    .message_id = task.message_id,
                                    .state = state,
                                    .reason = detail,
-                                   .callback = task.callback() != nullptr ? task.callback()->plugin : "",
+                                   .plugin = task.current_step() != nullptr ? task.current_step()->plugin : "",
                                    .step = task.step,
                                    .attempts = task.attempt,
                                    .failed_at = now.wall,
@@ -144,7 +144,7 @@ class Apply {
     task_.context = checkpoint.context;
     reset_step(task_);
     ++task_.step;
-    if (task_.callback() == nullptr) return end(task_, ChainState::kCompleted, checkpoint.skipped, now_, effects_);
+    if (task_.current_step() == nullptr) return end(task_, ChainState::kCompleted, checkpoint.skipped, now_, effects_);
     tell(task_, "step_completed", clipped(checkpoint.skipped), now_, effects_);
     if (may_not_go_on()) return;
     if (checkpoint.begin_next) begin_attempt(task_, false, now_);
@@ -204,8 +204,8 @@ ChainTask make(NewTask request, std::uint64_t sequence, StoreTime now, Duration 
     task.deadline_after = task.request.deadline;
   }
   task.state = task.request.pending ? ChainState::kPending : ChainState::kReady;
-  if (task.request.callbacks.empty() && !task.request.pending) {
-    end(task, ChainState::kCompleted, "it has no callbacks", now, effects);
+  if (task.request.steps.empty() && !task.request.pending) {
+    end(task, ChainState::kCompleted, "it has no steps", now, effects);
   }
   return task;
 }
@@ -244,7 +244,7 @@ Result<void> ready(ChainTask& task, StoreTime now, Duration held, Effects& effec
     return {};
   }
   task.state = ChainState::kReady;
-  if (task.request.callbacks.empty()) end(task, ChainState::kCompleted, "it has no callbacks", now, effects);
+  if (task.request.steps.empty()) end(task, ChainState::kCompleted, "it has no steps", now, effects);
   return {};
 }
 
@@ -294,7 +294,8 @@ Duration time_until_due(const ChainTask& task, StoreTime now) {
 namespace {
 
 bool has_own_process(const ChainTask& task, const ClaimRequest& request) {
-  return task.callback() != nullptr && std::ranges::count(request.own_process_plugins, task.callback()->plugin) != 0;
+  return task.current_step() != nullptr &&
+         std::ranges::count(request.own_process_plugins, task.current_step()->plugin) != 0;
 }
 
 std::uint32_t deaths(const ChainTask& task, const std::function<bool(const std::string& boot)>& came_back) {
@@ -398,9 +399,9 @@ Result<void> replay(ChainTask& task, const ReplayRequest& request, StoreTime now
                                            "; only one that has ended can be replayed"};
   }
   const std::uint32_t from = request.from_step.value_or(task.step);
-  if (from > task.step || from >= task.request.callbacks.size()) {
-    return Error{ErrorCode::kInvalid, "task '" + task.id() + "' stopped at step " + std::to_string(task.step) + " of " +
-                                          std::to_string(task.request.callbacks.size()) +
+  if (from > task.step || from >= task.request.steps.size()) {
+    return Error{ErrorCode::kInvalid, "task '" + task.id() + "' stopped at step " + std::to_string(task.step + 1) +
+                                          " of " + std::to_string(task.request.steps.size()) +
                                           "; it can be replayed from a step it has come to"};
   }
   const bool was_poison = task.state == ChainState::kPoison;
@@ -420,7 +421,7 @@ Result<void> replay(ChainTask& task, const ReplayRequest& request, StoreTime now
   task.error.clear();
   task.message_id = request.message_id;
   effects.drops_dead_letter = true;
-  tell(task, "replayed", "from step " + std::to_string(from), now, effects);
+  tell(task, "replayed", "from step " + std::to_string(from + 1), now, effects);
   return {};
 }
 

@@ -21,7 +21,7 @@ struct Effects {
   Duration held{};  ///< Everybody waited so long for a suspect that ran alone.
 };
 
-/// A row as submitted: ready, pending, or completed when it has no callbacks. `held` is what pauses of its group and
+/// A row as submitted: ready, pending, or completed when it has no steps. `held` is what pauses of its group and
 /// suspects have added up to so far.
 [[nodiscard]] ChainTask make(NewTask request, std::uint64_t sequence, StoreTime now, Duration held, Effects& effects);
 

@@ -67,6 +67,15 @@ bool is_sequence_reference(std::string_view id) {
 
 std::ostream& operator<<(std::ostream& out, ChainState state) { return out << to_string(state); }
 
+std::string step_name(const ChainStep& step, std::size_t index) {
+  return "step " + std::to_string(index + 1) + (step.plugin.empty() ? "" : " ('" + step.plugin + "')");
+}
+
+std::string step_name(const ChainTask& task) {
+  const ChainStep* const step = task.current_step();
+  return step != nullptr ? step_name(*step, task.step) : "the end of its steps";
+}
+
 Result<void> check(const NewTask& task) {
   const auto length = [](const std::string& text) { return utf8_characters(text); };
   if (is_longer(task.id, NewTask::kMaxIdLength)) return too_long("id", length(task.id), NewTask::kMaxIdLength);
@@ -84,28 +93,29 @@ Result<void> check(const NewTask& task) {
   if (is_longer(task.session, 256)) return too_long("session", length(task.session), 256);
   if (is_longer(task.file, 4096)) return too_long("file reference", length(task.file), 4096);
   if (is_longer(task.idempotency_key, 256)) return too_long("idempotency key", length(task.idempotency_key), 256);
-  if (task.callbacks.size() > NewTask::kMaxCallbacks) {
-    return Error{ErrorCode::kInvalid, "the task has " + std::to_string(task.callbacks.size()) + " callbacks; at most " +
-                                          std::to_string(NewTask::kMaxCallbacks) + " are allowed"};
+  if (task.steps.size() > NewTask::kMaxSteps) {
+    return Error{ErrorCode::kInvalid, "the task has " + std::to_string(task.steps.size()) + " steps; at most " +
+                                          std::to_string(NewTask::kMaxSteps) + " are allowed"};
   }
   if (task.tags.size() > NewTask::kMaxTags) return Error{ErrorCode::kInvalid, "the task has more than 32 tags"};
   for (const std::string& tag : task.tags) {
     if (tag.empty() || is_longer(tag, 128)) return Error{ErrorCode::kInvalid, "a tag has 1 to 128 characters"};
   }
   std::size_t bytes = task.payload.size();
-  for (const Callback& each : task.callbacks) {
-    if (each.plugin.empty()) return Error{ErrorCode::kInvalid, "a callback of the task names no plugin"};
+  for (const ChainStep& each : task.steps) {
+    const auto name = [&] { return step_name(each, static_cast<std::size_t>(&each - task.steps.data())); };
+    if (each.plugin.empty()) return Error{ErrorCode::kInvalid, name() + " of the task names no plugin"};
     if (each.timeout && *each.timeout <= Duration::zero()) {
-      return Error{ErrorCode::kInvalid, "the time-out of callback '" + each.plugin + "' must be above 0"};
+      return Error{ErrorCode::kInvalid, "the time-out of " + name() + " must be above 0"};
     }
     if (each.retry) {
       const RetryPolicy& retry = *each.retry;
       const bool good = retry.multiplier >= 1 && retry.multiplier <= 1000 && retry.jitter >= 0 && retry.jitter <= 1 &&
                         retry.backoff >= Duration::zero() && retry.max_backoff >= Duration::zero();
       if (!good) {
-        return Error{ErrorCode::kInvalid, "the retry policy of callback '" + each.plugin +
-                                              "' must have a multiplier of 1 to 1000, a jitter of 0 to 1 and no "
-                                              "negative times"};
+        return Error{ErrorCode::kInvalid,
+                     "the retry policy of " + name() +
+                         " must have a multiplier of 1 to 1000, a jitter of 0 to 1 and no negative times"};
       }
     }
     bytes += each.parameters.size() + each.plugin.size();
@@ -120,8 +130,8 @@ Result<void> check(const NewTask& task) {
 std::string request_hash(const NewTask& task) {
   Hash hash;
   for (const std::string* field : {&task.group, &task.session, &task.file, &task.payload}) hash.add(*field);
-  hash.add(task.callbacks.size());
-  for (const Callback& each : task.callbacks) {
+  hash.add(task.steps.size());
+  for (const ChainStep& each : task.steps) {
     hash.add(each.plugin);
     hash.add(each.parameters);
     hash.add(static_cast<std::uint64_t>(each.timeout.value_or(Duration(-1)).count()));

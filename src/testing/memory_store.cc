@@ -279,7 +279,7 @@ ClaimAnswer MemoryStore::claim_one(const ClaimRequest& request, StoreTime now) {
         })) {
       continue;
     }
-    if (std::ranges::count(request.without_plugins, task.callback()->plugin) != 0) continue;
+    if (std::ranges::count(request.without_plugins, task.current_step()->plugin) != 0) continue;
     if (answer.task) {
       answer.more = true;
       break;
@@ -448,7 +448,7 @@ void MemoryStore::list(TaskFilter filter, Completion<TaskPage> done) {
       shown.request.payload.clear();
       shown.context.clear();
       shown.log.clear();
-      for (Callback& each : shown.request.callbacks) each.parameters.clear();
+      for (ChainStep& each : shown.request.steps) each.parameters.clear();
     }
   }
   std::ranges::sort(found, std::greater<>(), &ChainTask::sequence);

@@ -34,7 +34,7 @@ class TaskStoreContract : public testing::TestWithParam<Kind> {
 
   static NewTask task(const std::string& id, const std::string& group = "g", std::size_t steps = 2) {
     NewTask made{.id = id, .group = group};
-    for (std::size_t i = 0; i < steps; ++i) made.callbacks.push_back({.plugin = "p" + std::to_string(i)});
+    for (std::size_t i = 0; i < steps; ++i) made.steps.push_back({.plugin = "p" + std::to_string(i)});
     return made;
   }
   Result<Submitted> submit(NewTask made) {
@@ -149,8 +149,8 @@ TEST_P(TaskStoreContract, NothingIsLostOfARequest) {
       .session = "s1",
       .file = "https://example.org/x",
       .payload = R"({"deep":[1,2,{"x":null}],"text":"\u0000 \" ü"})",
-      .callbacks = {{.plugin = "p", .parameters = R"({"n":1})", .timeout = 5s, .retry = RetryPolicy{.max_retries = 7}},
-                    {.plugin = "q"}},
+      .steps = {{.plugin = "p", .parameters = R"({"n":1})", .timeout = 5s, .retry = RetryPolicy{.max_retries = 7}},
+                {.plugin = "q"}},
       .deadline = 90min,
       .priority = Priority::kHigh,
       .tags = {"a", "b=c"},
@@ -182,7 +182,7 @@ TEST_P(TaskStoreContract, BadRequestsAreRefusedOneByOne) {
   big.payload.assign(NewTask::kMaxPayloadBytes + 1, ' ');
   EXPECT_EQ(submit(big).error().code, ErrorCode::kInvalid);
   NewTask endless = task("endless");
-  endless.callbacks[0].retry = RetryPolicy{.multiplier = std::numeric_limits<double>::infinity()};
+  endless.steps[0].retry = RetryPolicy{.multiplier = std::numeric_limits<double>::infinity()};
   EXPECT_EQ(submit(endless).error().code, ErrorCode::kInvalid);
 }
 
@@ -428,7 +428,7 @@ TEST_P(TaskStoreContract, GivenBackItWaitsAndMayBeKept) {
 TEST_P(TaskStoreContract, PausedPluginsAndGroupsWait) {
   ASSERT_TRUE(submit(task("t")));
   NewTask other = task("u");
-  other.callbacks[0].plugin = "q";
+  other.steps[0].plugin = "q";
   ASSERT_TRUE(submit(other));
   EXPECT_EQ(claim({.id = "", .boot = "boot-a", .group = "g", .without_plugins = {"p0"}})->task->id(), "u");
   EXPECT_FALSE(claim({.id = "", .boot = "boot-a", .group = "g", .without_plugins = {"p0"}})->task);
@@ -501,7 +501,7 @@ TEST_P(TaskStoreContract, FailedTasksCanBeReplayed) {
   ASSERT_TRUE(write(claimed, 3, ChainFailed{.reason = "step 1 says no"}));
   const DeadLetter letter = letters().at(0);
   EXPECT_EQ(letter.reason, "step 1 says no");
-  EXPECT_EQ(letter.callback, "p1");
+  EXPECT_EQ(letter.plugin, "p1");
   EXPECT_EQ(letter.step, 1U);
   EXPECT_EQ(letter.node, "boot-a");
   EXPECT_EQ(replay({.task_id = "t", .from_step = 2}).error().code, ErrorCode::kInvalid);

@@ -116,7 +116,7 @@ int work(const std::string& folder, bool finish, std::uint64_t seed, bool power_
     const std::string id = std::to_string(seed) + "-" + std::to_string(i);
     NewTask task{.id = id, .group = "g" + std::to_string(random.below(kGroups)), .deadline = 24h};
     const std::uint64_t steps = 1 + random.below(4);
-    for (std::uint64_t s = 0; s < steps; ++s) task.callbacks.push_back({.plugin = "step"});
+    for (std::uint64_t s = 0; s < steps; ++s) task.steps.push_back({.plugin = "step"});
     if (engine.submit(task).await().ok()) acks.add(id + " " + std::to_string(steps));
     if (i >= 60) std::this_thread::sleep_for(1ms);
   }

@@ -33,7 +33,7 @@ PluginRegistry plugins() {
 
 NodeConfig config(const std::filesystem::path& folder) {
   NodeConfig node;
-  node.store = {.folder = folder, .synchronous = SqliteOptions::Synchronous::kOff};
+  node.store.sqlite = {.folder = folder, .synchronous = SqliteOptions::Synchronous::kOff};
   node.admin.port = 0;
   node.admin.threads = 1;
   return node;
@@ -63,13 +63,12 @@ class Template {
     for (const char* group : {"paused", "canary"}) static_cast<void>(chains.pause_group(group).await());
     static_cast<void>(chains.resize_group("a", {.max_concurrency = 2}).await());
     const auto submit = [&](NewTask task) { static_cast<void>(chains.submit(std::move(task)).await()); };
-    submit({.id = "done", .group = "a", .callbacks = {{.plugin = "ok"}, {.plugin = "ok"}}, .tags = {"x"}});
-    submit({.id = "failed", .group = "a", .callbacks = {{.plugin = "fail"}}, .idempotency_key = "k"});
-    submit(
-        {.id = "waiting", .group = "paused", .callbacks = {{.plugin = "ok", .timeout = 5s, .retry = RetryPolicy()}}});
-    submit({.id = "later", .group = "a", .callbacks = {{.plugin = "ok"}}, .start_at = system_wall_clock().now() + 24h});
-    submit({.id = "pending", .group = "a", .callbacks = {{.plugin = "ok"}}, .pending = true});
-    submit({.id = "canary", .group = "canary", .callbacks = {{.plugin = "ok"}}});
+    submit({.id = "done", .group = "a", .steps = {{.plugin = "ok"}, {.plugin = "ok"}}, .tags = {"x"}});
+    submit({.id = "failed", .group = "a", .steps = {{.plugin = "fail"}}, .idempotency_key = "k"});
+    submit({.id = "waiting", .group = "paused", .steps = {{.plugin = "ok", .timeout = 5s, .retry = RetryPolicy()}}});
+    submit({.id = "later", .group = "a", .steps = {{.plugin = "ok"}}, .start_at = system_wall_clock().now() + 24h});
+    submit({.id = "pending", .group = "a", .steps = {{.plugin = "ok"}}, .pending = true});
+    submit({.id = "canary", .group = "canary", .steps = {{.plugin = "ok"}}});
     for (const char* id : {"done", "failed"}) {
       while (!is_final(state_of(**node, id))) std::this_thread::sleep_for(1ms);
     }
@@ -156,7 +155,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
     if (i == 20'000) fail("a task that was not damaged did not run");
     std::this_thread::sleep_for(1ms);
   }
-  const NewTask fresh{.id = "fresh", .group = "fresh", .callbacks = {{.plugin = "ok"}, {.plugin = "ok"}}};
+  const NewTask fresh{.id = "fresh", .group = "fresh", .steps = {{.plugin = "ok"}, {.plugin = "ok"}}};
   if ((*node)->chains().submit(fresh).await().ok()) {
     for (int i = 0; state_of(**node, "fresh") != ChainState::kCompleted; ++i) {
       if (i == 20'000) fail("a task that came after the damage did not run");

@@ -48,9 +48,9 @@ NewTask some_task(Random& random, const std::string& id) {
   static constexpr const char* kSteps[] = {"quick", "slow", "flaky", "late"};
   NewTask task{.id = id, .group = "g" + std::to_string(random.below(4)), .deadline = 24h};
   for (std::uint64_t i = 0; i < 1 + random.below(3); ++i) {
-    task.callbacks.push_back({.plugin = kSteps[random.below(20) == 0 ? 3 : random.below(3)],
-                              .timeout = 5ms,
-                              .retry = RetryPolicy{.max_retries = 100, .backoff = 1ms, .max_backoff = 2ms}});
+    task.steps.push_back({.plugin = kSteps[random.below(20) == 0 ? 3 : random.below(3)],
+                          .timeout = 5ms,
+                          .retry = RetryPolicy{.max_retries = 100, .backoff = 1ms, .max_backoff = 2ms}});
   }
   return task;
 }

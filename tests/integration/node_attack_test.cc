@@ -36,7 +36,7 @@ plugins:
   }
   std::string submit(const json& step, const std::string& group = "g", json more = json::object()) const {
     more["group"] = group;
-    more["callbacks"] = json::array({step});
+    more["steps"] = json::array({step});
     const json made = post("/v1/tasks", more);
     EXPECT_TRUE(made.contains("id")) << made;
     return made.value("id", "");

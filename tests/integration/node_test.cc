@@ -18,7 +18,7 @@ TEST_F(NodeTest, AFileGoesThroughItsChain) {
 
   const json task = {{"group", "alice"},
                      {"file", "file://" + (path("in") / "photo.txt").string()},
-                     {"callbacks",
+                     {"steps",
                       {{{"plugin", "sha256"}},
                        {{"plugin", "exec"}, {"parameters", {{"program", "thumbnail"}, {"to", path("small").string()}}}},
                        {{"plugin", "http"}, {"parameters", {{"pool", "hooks"}, {"path", "/done"}}}}}}};
@@ -38,8 +38,8 @@ TEST_F(NodeTest, AFileGoesThroughItsChain) {
 TEST_F(NodeTest, WhatIsNotAllowedIsRefusedOrFails) {
   write_config();
   start_node();
-  const auto submit = [&](const json& callback, const std::string& file) {
-    json task = {{"group", "g"}, {"callbacks", {callback}}};
+  const auto submit = [&](const json& step, const std::string& file) {
+    json task = {{"group", "g"}, {"steps", {step}}};
     if (!file.empty()) task["file"] = file;
     return post("/v1/tasks", task);
   };
@@ -66,7 +66,7 @@ TEST_F(NodeTest, AKilledNodeIsFollowedByOneThatGoesOn) {
     const json slow = {{"program", "slow"}, {"log", path("log").string()}, {"seconds", "0.05"}};
     const json task = {{"group", "g" + std::to_string(i % 3)},
                        {"file", "file://" + (path("in") / "f").string()},
-                       {"callbacks",
+                       {"steps",
                         {{{"plugin", "sha256"}},
                          {{"plugin", "exec"}, {"parameters", slow}},
                          {{"plugin", "http"}, {"parameters", {{"pool", "hooks"}}}}}}};
@@ -215,7 +215,7 @@ TEST_F(NodeTest, ABackupIsMadeWhileTheNodeWorks) {
 // Nothing of this can be a good request: each kind is broken in its own way.
 std::string malformed(std::mt19937& random) {
   const auto some = [&](std::size_t count) { return random() % count; };
-  const std::string good = R"({"group": "g", "callbacks": [{"plugin": "sha256"}]})";
+  const std::string good = R"({"group": "g", "steps": [{"plugin": "sha256"}]})";
   const auto post = [](const std::string& body) { return RawClient::request("POST", "/v1/tasks", body); };
   switch (some(9)) {
     case 0: {

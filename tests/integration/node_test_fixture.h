@@ -124,9 +124,8 @@ providers:
     return json::parse(RawClient::body_of(client.ask("POST", target, body.dump())), nullptr, false);
   }
   std::string submit_slow(const std::string& log, const std::string& seconds) const {
-    const json callback = {{"plugin", "exec"},
-                           {"parameters", {{"program", "slow"}, {"log", log}, {"seconds", seconds}}}};
-    return post("/v1/tasks", {{"group", "g"}, {"callbacks", {callback}}})["id"];
+    const json step = {{"plugin", "exec"}, {"parameters", {{"program", "slow"}, {"log", log}, {"seconds", seconds}}}};
+    return post("/v1/tasks", {{"group", "g"}, {"steps", {step}}})["id"];
   }
   json when_ended(const std::string& id) const {
     for (;;) {

@@ -10,5 +10,5 @@ int main() {
   if (!plugins.add("nothing", [](cohort::StepContext&) { return cohort::PluginResult::success(); })) return 1;
   cohort::ChainEngine engine(**store, executor, plugins);
   if (!engine.start().await().ok()) return 1;
-  return engine.submit({.group = "g", .callbacks = {{.plugin = "nothing"}}}).await().ok() ? 0 : 1;
+  return engine.submit({.group = "g", .steps = {{.plugin = "nothing"}}}).await().ok() ? 0 : 1;
 }

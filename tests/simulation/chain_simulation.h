@@ -251,7 +251,7 @@ class ChainSimulation final : public StoreWitness {
                    .deadline = std::chrono::hours(24),
                    .priority = static_cast<Priority>(random_.below(3))};
       const std::uint64_t steps = 1 + random_.below(4);
-      for (std::uint64_t s = 0; s < steps; ++s) task.callbacks.push_back({.plugin = "step"});
+      for (std::uint64_t s = 0; s < steps; ++s) task.steps.push_back({.plugin = "step"});
       steps_[id] = static_cast<std::uint32_t>(steps);
       if (random_.chance(0.3)) {
         publish(task);

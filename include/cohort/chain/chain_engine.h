@@ -49,7 +49,7 @@ struct IntakeStatus {
 ///     plugins.add("greet", [](StepContext& step) { … return PluginResult::success({{"greeted", true}}); });
 ///     ChainEngine engine(*store, executor, plugins, {.node = "a"});
 ///     engine.start().await();
-///     engine.submit({.group = "tenant", .callbacks = {{.plugin = "greet"}}}).await();
+///     engine.submit({.group = "tenant", .steps = {{.plugin = "greet"}}}).await();
 ///
 /// A task that was acknowledged is not lost, whatever dies. Each of its steps runs at least once and has exactly one
 /// accepted checkpoint; no claim taken after that repeats it. See docs/concepts/chains.md.

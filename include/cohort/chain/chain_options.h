@@ -24,9 +24,9 @@ struct ChainOptions {
   /// How many tasks run at a time here. The executor's limits say so too; this is for what is kept between attempts.
   std::uint32_t concurrency = 4;
 
-  Duration callback_timeout = std::chrono::minutes(5);       ///< Of one attempt, unless the callback says.
+  Duration step_timeout = std::chrono::minutes(5);           ///< Of one attempt, unless the step says.
   Duration chain_limit = std::chrono::minutes(30);           ///< Of the running time of a task, over all runs.
-  RetryPolicy retry{};                                       ///< Unless the callback says.
+  RetryPolicy retry{};                                       ///< Unless the step says.
   Duration longest_wait_in_place = std::chrono::seconds(1);  ///< A longer back-off gives the permits back.
   Duration keep = std::chrono::minutes(1);                   ///< How long claim and folder are kept meanwhile.
   Duration overrun_grace = std::chrono::seconds(30);         ///< For a body past its time-out, until its task fails.

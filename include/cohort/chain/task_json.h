@@ -13,7 +13,7 @@ namespace cohort {
 /// A task as people and other services write it:
 ///
 ///     {"id": "…", "group": "tenant", "session": "…", "file": "https://…", "payload": {…},
-///      "callbacks": [{"plugin": "sha256", "parameters": {…}, "timeout": "30s",
+///      "steps": [{"plugin": "sha256", "parameters": {…}, "timeout": "30s",
 ///                     "retry": {"max_retries": 3, "backoff": "1s", "multiplier": 2, "max_backoff": "1m", "jitter":
 ///                     0.2}}],
 ///      "deadline": "1h" (or "deadline_at": "2026-11-16T06:00:00Z"), "priority": "high", "tags": ["…"], "start_at":

@@ -18,8 +18,8 @@ namespace cohort {
 ///
 ///     PluginRegistry plugins;
 ///     plugins.add("greet", [](StepContext& step) { … });
-///     auto node = Node::start({.store = {.folder = "my-data"}}, std::move(plugins));
-///     (*node)->chains().submit({.group = "tenant", .callbacks = {{.plugin = "greet"}}});
+///     auto node = Node::start({.store = {.sqlite = {.folder = "my-data"}}}, std::move(plugins));
+///     (*node)->chains().submit({.group = "tenant", .steps = {{.plugin = "greet"}}});
 ///
 /// The built-in steps are exec, http and sha256; a plugin of yours may not have one of these names.
 ///

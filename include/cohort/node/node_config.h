@@ -41,6 +41,11 @@ struct LogConfig {
   std::filesystem::path file = {};  ///< Empty: standard error. SIGHUP opens it anew.
 };
 
+/// Where tasks are kept. The section that is there chooses the store.
+struct StoreConfig {
+  SqliteOptions sqlite = {};  ///< folder, synchronous, max_queued, max_batch.
+};
+
 /// What a node is made of: all that `cohort.yaml` can say. The defaults need no file.
 struct NodeConfig {
   std::string name = "node";  ///< Its name among nodes; the same after a restart.
@@ -49,12 +54,15 @@ struct NodeConfig {
 
   std::map<std::string, GroupLimits> groups = {};  ///< By name; one that ends in `*` is for all that begin so.
   GroupLimits group_defaults = {};                 ///< For the others. max_concurrency: 4 unless set.
-  ChainOptions chains = {};  ///< concurrency, callback_timeout, chain_limit, retry, …, retention.
-  SqliteOptions store = {};  ///< folder, synchronous, max_queued.
+  ChainOptions chains = {};                        ///< concurrency, step_timeout, chain_limit, retry, …, retention.
+  StoreConfig store = {};
   AdminConfig admin = {};
   ExecOptions exec = {};
   HttpPluginOptions http = {};  ///< Its pools are the section `providers`.
   FileSourceOptions files = {};
+
+  /// What reading it has found to be out of date, as "cohort.yaml:12:5: …".
+  std::vector<std::string> warnings = {};
 };
 
 /// Reads a configuration. kInvalid: every problem of it, a line each: "cohort.yaml:12:5: …, expected …".

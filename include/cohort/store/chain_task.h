@@ -42,14 +42,14 @@ inline constexpr std::size_t kChainStates = 8;
 }
 std::ostream& operator<<(std::ostream& out, ChainState state);
 
-/// One step of a chain: a plugin and what it is to do.
-struct Callback {
+/// An entry of a chain: a plugin and what it is to do.
+struct ChainStep {
   std::string plugin;
   std::string parameters = "{}";          ///< A JSON object.
   std::optional<Duration> timeout = {};   ///< Of one attempt; nothing: the runner's default.
   std::optional<RetryPolicy> retry = {};  ///< Nothing: the runner's default.
 
-  friend bool operator==(const Callback&, const Callback&) = default;
+  friend bool operator==(const ChainStep&, const ChainStep&) = default;
 };
 
 /// What a submitter asks for.
@@ -58,7 +58,7 @@ struct NewTask {
   static constexpr std::size_t kMaxGroupLength = 1024;
   static constexpr std::size_t kMaxPayloadBytes = 1 << 20;
   static constexpr std::size_t kMaxContextBytes = 256 << 10;
-  static constexpr std::size_t kMaxCallbacks = 100;
+  static constexpr std::size_t kMaxSteps = 100;
   static constexpr std::size_t kMaxTags = 32;
 
   std::string id = {};     ///< Empty: one is made.
@@ -66,7 +66,7 @@ struct NewTask {
   std::string session = {};
   std::string file = {};       ///< What every step works on: "file:…", "https:…"; empty: none.
   std::string payload = "{}";  ///< JSON for the steps.
-  std::vector<Callback> callbacks = {};
+  std::vector<ChainStep> steps = {};
   /// Longest time from the start time (or the submit) after which no step starts any more. Measured on CLOCK_BOOTTIME,
   /// so a jump of the wall clock does not change it.
   Duration deadline = std::chrono::hours(1);
@@ -104,7 +104,7 @@ struct ChainTask {
   std::optional<WallTime> started_at = {};  ///< The first claim.
   std::optional<WallTime> ended_at = {};
 
-  std::uint32_t step = 0;                         ///< current_callback_index: the first without a checkpoint.
+  std::uint32_t step = 0;                         ///< The first without a checkpoint, counted from 0.
   std::uint32_t attempt = 0;                      ///< Attempts of that step that have begun.
   std::uint32_t failures = 0;                     ///< Those of them that failed in a way that may pass.
   bool attempt_open = false;                      ///< One has begun and, as far as is known, not ended.
@@ -135,10 +135,15 @@ struct ChainTask {
 
   [[nodiscard]] const std::string& id() const { return request.id; }
   /// Its current step, or null after the last.
-  [[nodiscard]] const Callback* callback() const {
-    return step < request.callbacks.size() ? &request.callbacks[step] : nullptr;
+  [[nodiscard]] const ChainStep* current_step() const {
+    return step < request.steps.size() ? &request.steps[step] : nullptr;
   }
 };
+
+/// "step 2 ('thumbnail')", for people: counted from 1.
+[[nodiscard]] std::string step_name(const ChainStep& step, std::size_t index);
+/// Of the current step.
+[[nodiscard]] std::string step_name(const ChainTask& task);
 
 inline constexpr std::size_t kMaxLogLines = 100;
 inline constexpr std::size_t kMaxLogLineBytes = 1000;
@@ -169,7 +174,7 @@ struct DeadLetter {
   std::string message_id = {};  ///< Of the message that brought it, if one did.
   ChainState state = ChainState::kFailed;
   std::string reason = {};
-  std::string callback = {};  ///< The step that failed.
+  std::string plugin = {};  ///< Of the step that failed.
   std::uint32_t step = 0;
   std::uint32_t attempts = 0;
   WallTime failed_at{};

@@ -35,7 +35,7 @@ class SqliteDamageTest : public testing::Test {
   }
   [[nodiscard]] std::string boot() const { return "boot-" + std::to_string(boots_); }
   void submit(const std::string& id, const std::string& group = "g") {
-    const NewTask task{.id = id, .group = group, .callbacks = {{.plugin = "p"}, {.plugin = "q"}}};
+    const NewTask task{.id = id, .group = group, .steps = {{.plugin = "p"}, {.plugin = "q"}}};
     const auto answer =
         wait<std::vector<Result<Submitted>>>([&](auto done) { store_->submit({task}, std::move(done)); });
     ASSERT_TRUE(answer && answer->at(0));
@@ -191,7 +191,7 @@ TEST_F(SqliteDamageTest, OtherRowsOfANewerProgramAreLeftAloneToo) {
 TEST_F(SqliteDamageTest, RowsOfANewerProgramKeepNobodyWaiting) {
   open();
   const auto submit_later = [&](const std::string& id) {
-    NewTask task{.id = id, .group = "g", .callbacks = {{.plugin = "p"}}};
+    NewTask task{.id = id, .group = "g", .steps = {{.plugin = "p"}}};
     task.start_at = system_wall_clock().now() + 1h;
     ASSERT_TRUE(wait<std::vector<Result<Submitted>>>([&](auto done) { store_->submit({task}, std::move(done)); }));
   };
@@ -214,7 +214,7 @@ TEST_F(SqliteDamageTest, AStrayBodyBecomesNobodysWork) {
   submit("b");
   damage("UPDATE bodies SET seq = 3, request = replace(request, '\"p\"', '\"stray\"') WHERE seq = 2");
   submit("c");
-  EXPECT_EQ(get("c")->request.callbacks[0].plugin, "p");
+  EXPECT_EQ(get("c")->request.steps[0].plugin, "p");
   EXPECT_EQ(get("b")->state, ChainState::kPoison);
 }
 
@@ -269,7 +269,7 @@ TEST_F(SqliteDamageTest, CountsAreReadWithoutTheTasks) {
 TEST_F(SqliteDamageTest, AListDoesNotReadLargeParameters) {
   open();
   const NewTask task{
-      .id = "t", .group = "g", .callbacks = {{.plugin = "p", .parameters = "[\"" + std::string(5000, 'x') + "\"]"}}};
+      .id = "t", .group = "g", .steps = {{.plugin = "p", .parameters = "[\"" + std::string(5000, 'x') + "\"]"}}};
   ASSERT_TRUE(wait<std::vector<Result<Submitted>>>([&](auto done) { store_->submit({task}, std::move(done)); }));
   store_.reset();
   on_file("UPDATE tasks SET state = 6, ended_at = 1; UPDATE bodies SET request = '{broken'");
@@ -277,7 +277,7 @@ TEST_F(SqliteDamageTest, AListDoesNotReadLargeParameters) {
   const auto page = wait<TaskPage>([&](auto done) { store_->list({}, std::move(done)); });
   ASSERT_EQ(page->tasks.size(), 1U);
   EXPECT_EQ(page->tasks[0].state, static_cast<ChainState>(6)) << page->tasks[0].error;
-  EXPECT_EQ(page->tasks[0].request.callbacks[0].plugin, "p");
+  EXPECT_EQ(page->tasks[0].request.steps[0].plugin, "p");
 }
 
 TEST_F(SqliteDamageTest, ADamagedOutlineIsReadFromTheRequest) {
@@ -319,7 +319,7 @@ TEST_F(SqliteDamageTest, OtherDamagedRowsAreSkippedCountedAndLoggedOnce) {
   set_log_sink(&log, LogLevel::kError);
   damage(
       "UPDATE events SET at = 'never' WHERE seq = 1; UPDATE commands SET kind = x'01' WHERE seq = 1;"
-      "INSERT INTO dead_letters (task_id, grp, message_id, state, reason, callback, step, attempts, failed_at, node, "
+      "INSERT INTO dead_letters (task_id, grp, message_id, state, reason, plugin, step, attempts, failed_at, node, "
       "progress, log, original) VALUES ('z', 'g', '', 77, '', '', 0, 0, 0, '', 0, '[]', '');"
       "UPDATE groups SET paused_since = 'yes', paused_total = -5");
   for (int i = 0; i < 3; ++i) {
@@ -357,7 +357,7 @@ TEST_F(SqliteDamageTest, AReplacedOrRemovedFileIsNoticed) {
     EXPECT_FALSE(store_->fault());
     std::filesystem::rename(file(), file() + ".away");
     if (!is_removed) std::ofstream(file()) << "something else";
-    const NewTask task{.id = "late", .group = "g", .callbacks = {{.plugin = "p"}}};
+    const NewTask task{.id = "late", .group = "g", .steps = {{.plugin = "p"}}};
     EXPECT_FALSE(wait<std::vector<Result<Submitted>>>([&](auto done) { store_->submit({task}, std::move(done)); }));
     ASSERT_TRUE(store_->fault());
     EXPECT_NE(store_->fault()->message.find(is_removed ? "was removed" : "was replaced"), std::string::npos);
@@ -443,7 +443,7 @@ TEST_F(SqliteDamageTest, ADamagedPageStopsTheStoreAndSaysHowToRestore) {
   auto opened = try_open();
   std::string said;
   if (opened) {
-    const NewTask task{.id = "late", .group = "g", .callbacks = {{.plugin = "p"}}};
+    const NewTask task{.id = "late", .group = "g", .steps = {{.plugin = "p"}}};
     for (int i = 0; i < 100 && !(*opened)->fault(); ++i) {
       static_cast<void>(wait<TaskPage>([&](auto done) { (*opened)->list({.limit = 1000}, std::move(done)); }));
       static_cast<void>(
@@ -551,7 +551,8 @@ TEST_F(SqliteDamageTest, AStoreOfVersionOneIsBroughtForward) {
       "outline; ALTER TABLE dead_letters DROP "
       "COLUMN "
       "format; ALTER TABLE events DROP COLUMN format; ALTER TABLE commands DROP COLUMN format; ALTER TABLE groups DROP "
-      "COLUMN format; CREATE INDEX tasks_ready ON tasks (grp, priority, seq) WHERE state = 1 AND due_at IS NULL; "
+      "COLUMN format; ALTER TABLE dead_letters RENAME COLUMN plugin TO callback; CREATE INDEX tasks_ready ON tasks "
+      "(grp, priority, seq) WHERE state = 1 AND due_at IS NULL; "
       "CREATE INDEX tasks_due ON tasks (grp, due_at) WHERE state = 1 AND due_at IS NOT NULL; PRAGMA "
       "user_version = 1");
   open();

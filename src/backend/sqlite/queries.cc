@@ -117,7 +117,7 @@ TaskPage list_tasks(Database& database, const TaskFilter& filter, StoreTime now,
       page.tasks.push_back(stub_of(*rows, read));
       continue;
     }
-    for (Callback& each : read.task.request.callbacks) each.parameters.clear();
+    for (ChainStep& each : read.task.request.steps) each.parameters.clear();
     page.tasks.push_back(shown(std::move(read.task), now));
   }
   if (seen < filter.limit) page.next = lowest;

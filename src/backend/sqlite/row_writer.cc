@@ -27,7 +27,7 @@ std::optional<Duration> due_after_column(const ChainTask& task) {
 
 const std::string& plugin_column(const ChainTask& task) {
   static const std::string none;
-  return task.callback() != nullptr ? task.callback()->plugin : none;
+  return task.current_step() != nullptr ? task.current_step()->plugin : none;
 }
 
 }  // namespace
@@ -117,20 +117,19 @@ void RowWriter::put_letter(const DeadLetter& letter) {
   remove_letter(letter.task_id);
   // (One of a newer program stays as it is.)
   StatementLease row = database_.prepare(
-      "INSERT OR IGNORE INTO dead_letters (task_id, grp, message_id, state, reason, callback, step, attempts, "
-      "failed_at, node, "
-      "progress, log, original) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+      "INSERT OR IGNORE INTO dead_letters (task_id, grp, message_id, state, reason, plugin, step, attempts, "
+      "failed_at, node, progress, log, original) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   const std::string log = lines_text(letter.log);
   row->bind(letter.task_id).bind(letter.group).bind(letter.message_id).bind(static_cast<int>(letter.state));
-  row->bind(letter.reason).bind(letter.callback).bind(letter.step).bind(letter.attempts).bind(letter.failed_at);
+  row->bind(letter.reason).bind(letter.plugin).bind(letter.step).bind(letter.attempts).bind(letter.failed_at);
   row->bind(letter.node).bind(letter.progress).bind(log).bind(letter.original);
   row->run();
   letters_ += database_.changes();
   if (internal::log_sink_for(LogLevel::kWarning) == nullptr) return;
   log_after_commit([id = letter.task_id, group = letter.group, state = letter.state, reason = letter.reason,
-                    plugin = letter.callback, step = letter.step, attempts = letter.attempts, node = letter.node] {
+                    plugin = letter.plugin, step = letter.step, attempts = letter.attempts, node = letter.node] {
     COHORT_LOG(kWarning, "chain", "the task ended as " + std::string(to_string(state)), {"task", id}, {"group", group},
-               {"step", step}, {"attempt", attempts}, {"node", node}, {"plugin", plugin},
+               {"step", step + 1}, {"attempt", attempts}, {"node", node}, {"plugin", plugin},
                {"error", without_secrets(reason)});
   });
 }
@@ -192,8 +191,8 @@ void RowWriter::poison_damaged(std::uint64_t sequence, const std::string& damage
   const std::string reason = "its row cannot be read: " + damage;
   row->bind(id).bind(group).bind(now).bind(reason).bind(row_format()).bind(sequence).run();
   StatementLease body = database_.prepare(
-      "INSERT OR REPLACE INTO bodies (seq, request, payload, context, log) VALUES (?, '{\"callbacks\":[],"
-      "\"deadline_ns\":1}', '{}', '{}', '[]')");
+      "INSERT OR REPLACE INTO bodies (seq, request, payload, context, log) VALUES (?, '{\"format\":3,"
+      "\"steps\":[],\"deadline_ns\":1}', '{}', '{}', '[]')");
   body->bind(sequence).run();
   must_recount_ = true;  // Which group and state it was counted under cannot be known: those columns may be damaged.
   put_letter({.task_id = id,

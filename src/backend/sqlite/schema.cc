@@ -8,11 +8,14 @@ namespace {
 
 constexpr int kApplicationId = 0x436f6874;  // "Coht"
 
-// One entry per version; the first makes version 1. Never changed once released: a change is a new entry.
+// One entry per version; the first makes version 1. Never changed once released: a change is a new entry. No entry
+// reads JSON: texts are understood by the program that reads the row (a database of version 1 has no deadline_after,
+// which read_task() takes from the request).
 //
 // Version 2: `format` says which program can read the row (row_format()). Delays and deadlines keep their lengths.
 // `outline` is the request without its parameters, which lists read in place of a large one; NULL where the request is
 // small, and in rows of version 1.
+// Version 3: texts of requests have a number of their own (task_text.cc), and say `steps` where they said `callbacks`.
 // `counts` holds, for each group, how many tasks it has in the open states 0 to 2; under the empty name, how many tasks
 // there are in each state, and the number of dead letters as state 100.
 //
@@ -124,8 +127,6 @@ ALTER TABLE dead_letters ADD COLUMN format INTEGER NOT NULL DEFAULT 1;
 ALTER TABLE events ADD COLUMN format INTEGER NOT NULL DEFAULT 1;
 ALTER TABLE commands ADD COLUMN format INTEGER NOT NULL DEFAULT 1;
 ALTER TABLE groups ADD COLUMN format INTEGER NOT NULL DEFAULT 1;
-UPDATE tasks SET deadline_after = (SELECT json_extract(request, '$.deadline_ns') FROM bodies b
-  WHERE b.seq = tasks.seq AND json_valid(request)) WHERE state IN (0, 1, 2);
 UPDATE tasks SET due_after = max(0, due_at - CAST(strftime('%s', 'now') AS INTEGER) * 1000000) * 1000
   WHERE state = 1 AND typeof(due_at) = 'integer' AND started_at IS NOT NULL;
 DROP INDEX tasks_ready;
@@ -152,6 +153,9 @@ CREATE TABLE attempts (
   PRIMARY KEY (seq, number)
 ) WITHOUT ROWID;
 CREATE TABLE counts (grp TEXT NOT NULL, state INTEGER NOT NULL, n INTEGER NOT NULL, PRIMARY KEY (grp, state)) WITHOUT ROWID;
+)sql",
+                                    R"sql(
+ALTER TABLE dead_letters RENAME COLUMN callback TO plugin;
 )sql"};
 
 }  // namespace

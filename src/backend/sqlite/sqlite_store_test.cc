@@ -29,7 +29,7 @@ class SqliteStoreTest : public testing::Test {
     return SqliteStore::open({.folder = folder_.path(), .who = who});
   }
   static Result<Submitted> submit(SqliteStore& store, const std::string& id) {
-    const NewTask task{.id = id, .group = "g", .callbacks = {{.plugin = "p"}}};
+    const NewTask task{.id = id, .group = "g", .steps = {{.plugin = "p"}}};
     auto answer = wait<std::vector<Result<Submitted>>>([&](auto done) { store.submit({task}, std::move(done)); });
     return answer ? answer->at(0) : Result<Submitted>(answer.error());
   }
@@ -99,7 +99,7 @@ TEST_F(SqliteStoreTest, WritesThatReallyFailLoseNothingEither) {
       const NewTask task{.id = "t" + std::to_string(i),
                          .group = "g",
                          .payload = '"' + std::string(20'000, 'x') + '"',
-                         .callbacks = {{.plugin = "p"}}};
+                         .steps = {{.plugin = "p"}}};
       const auto answer =
           wait<std::vector<Result<Submitted>>>([&](auto done) { (*store)->submit({task}, std::move(done)); });
       if (!answer) ::_exit(answer.error().code == ErrorCode::kUnavailable ? i : 0);
@@ -252,7 +252,7 @@ TEST_F(SqliteStoreTest, AListLooksAtABoundedNumberOfRows) {
       std::move(*SqliteStore::open({.folder = folder_.path(), .synchronous = SqliteOptions::Synchronous::kOff}));
   std::vector<NewTask> tasks;
   for (int i = 0; i < 12'000; ++i) {
-    tasks.push_back({.id = "t" + std::to_string(i), .group = i == 0 ? "rare" : "g", .callbacks = {{.plugin = "p"}}});
+    tasks.push_back({.id = "t" + std::to_string(i), .group = i == 0 ? "rare" : "g", .steps = {{.plugin = "p"}}});
   }
   tasks.front().tags = {"needle"};
   ASSERT_TRUE(wait<std::vector<Result<Submitted>>>([&](auto done) { store->submit(tasks, std::move(done)); }));

@@ -23,7 +23,7 @@ const char* const kSummaryColumns = COHORT_ROW_COLUMNS
     ", CASE WHEN typeof(t.outline) = 'text' AND json_valid(t.outline) THEN t.outline ELSE b.request END, '', '', '[]'";
 const char* const kTaskTables = " FROM tasks t LEFT JOIN bodies b ON b.seq = t.seq ";
 const char* const kLetterColumns =
-    "task_id, grp, message_id, state, reason, callback, step, attempts, failed_at, node, progress, log, original, "
+    "task_id, grp, message_id, state, reason, plugin, step, attempts, failed_at, node, progress, log, original, "
     "format";
 const char* const kEventColumns = "seq, at, kind, task_id, grp, step, detail, format";
 const char* const kCommandColumns = "seq, at, kind, target, arguments, actor, format";
@@ -51,14 +51,14 @@ void check_consistency(const ChainTask& task) {
   if (is_sequence_reference(request.id)) request.id.clear();
   request.payload.clear();
   if (const Result<void> good = check(request); !good) throw Damaged(good.error().message);
-  if (task.step > task.request.callbacks.size()) throw Damaged("its step does not exist");
+  if (task.step > task.request.steps.size()) throw Damaged("its step does not exist");
   const bool is_open = !is_final(task.state) && task.state != ChainState::kPending;
-  if (is_open && task.callback() == nullptr) throw Damaged("it is open and has no step left");
+  if (is_open && task.current_step() == nullptr) throw Damaged("it is open and has no step left");
   if (task.state == ChainState::kProcessing && task.owner.empty()) throw Damaged("it is claimed by nobody");
   if (is_final(task.state) != task.ended_at.has_value()) throw Damaged("its end and its state do not agree");
 }
 
-void read_task(ColumnReader& columns, ChainTask& task) {
+void read_task(ColumnReader& columns, std::int64_t format, ChainTask& task) {
   task.request.id = columns.text();
   task.request.group = columns.text();
   task.state = columns.state();
@@ -96,6 +96,7 @@ void read_task(ColumnReader& columns, ChainTask& task) {
   task.request.tags = columns.lines();
   task.request.idempotency_key = columns.text_or_null();
   read_request(columns.text(), task.request);
+  if (format == 1 && !is_final(task.state) && !task.request.deadline_at) task.deadline_after = task.request.deadline;
   task.request.payload = columns.text();
   task.context = columns.text();
   task.log = columns.lines();
@@ -174,8 +175,9 @@ TaskRow read_task_row(const Statement& row) {
   ColumnReader columns(row);
   try {
     static_cast<void>(columns.number());
-    read.is_newer = columns.integer(1, kMost) > row_format();
-    if (!read.is_newer) read_task(columns, read.task);
+    const std::int64_t format = columns.integer(1, kMost);
+    read.is_newer = format > row_format();
+    if (!read.is_newer) read_task(columns, format, read.task);
   } catch (const Damaged& broken) {
     read.damage = broken.what();
   } catch (const nlohmann::json::exception&) {
@@ -198,7 +200,7 @@ DeadLetter read_letter(const Statement& row) {
   letter.message_id = columns.text();
   letter.state = columns.state();
   letter.reason = columns.text();
-  letter.callback = columns.text();
+  letter.plugin = columns.text();
   letter.step = columns.count();
   letter.attempts = columns.count();
   letter.failed_at = columns.time();

@@ -10,6 +10,10 @@ using nlohmann::json;
 
 namespace {
 
+// The text has a number of its own, because a row is written anew without its request. Version 0.1 wrote none, and
+// called the steps `callbacks`.
+constexpr int kTextFormat = 3;
+
 constexpr auto kReplace = json::error_handler_t::replace;  // Not UTF-8: kept as readable as it can be.
 
 json policy_json(const RetryPolicy& policy) {
@@ -42,14 +46,14 @@ RetryPolicy read_policy(const json& from) {
 }  // namespace
 
 std::string request_text(const NewTask& request) {
-  json callbacks = json::array();
-  for (const Callback& each : request.callbacks) {
-    json callback = {{"plugin", each.plugin}, {"parameters", each.parameters}};
-    if (each.timeout) callback["timeout_ns"] = each.timeout->count();
-    if (each.retry) callback["retry"] = policy_json(*each.retry);
-    callbacks.push_back(std::move(callback));
+  json steps = json::array();
+  for (const ChainStep& each : request.steps) {
+    json step = {{"plugin", each.plugin}, {"parameters", each.parameters}};
+    if (each.timeout) step["timeout_ns"] = each.timeout->count();
+    if (each.retry) step["retry"] = policy_json(*each.retry);
+    steps.push_back(std::move(step));
   }
-  json text = {{"callbacks", std::move(callbacks)}, {"deadline_ns", request.deadline.count()}};
+  json text = {{"format", kTextFormat}, {"steps", std::move(steps)}, {"deadline_ns", request.deadline.count()}};
   if (!request.session.empty()) text["session"] = request.session;
   if (!request.file.empty()) text["file"] = request.file;
   if (request.deadline_at) text["deadline_at_us"] = request.deadline_at->time_since_epoch().count();
@@ -59,19 +63,20 @@ std::string request_text(const NewTask& request) {
 }
 
 std::string outline_text(NewTask request) {
-  for (Callback& each : request.callbacks) each.parameters.clear();
+  for (ChainStep& each : request.steps) each.parameters.clear();
   return request_text(request);
 }
 
 void read_request(const std::string& text, NewTask& request) {
   const json from = json::parse(text);
-  request.callbacks.reserve(from.at("callbacks").size());
-  for (const json& each : from.at("callbacks")) {
-    Callback& callback = request.callbacks.emplace_back();
-    callback.plugin = each.at("plugin");
-    callback.parameters = each.at("parameters");
-    if (each.contains("timeout_ns")) callback.timeout = Duration(integer(each, "timeout_ns"));
-    if (each.contains("retry")) callback.retry = read_policy(each.at("retry"));
+  const json& steps = from.at(from.value("format", 2) >= 3 ? "steps" : "callbacks");
+  request.steps.reserve(steps.size());
+  for (const json& each : steps) {
+    ChainStep& step = request.steps.emplace_back();
+    step.plugin = each.at("plugin");
+    step.parameters = each.at("parameters");
+    if (each.contains("timeout_ns")) step.timeout = Duration(integer(each, "timeout_ns"));
+    if (each.contains("retry")) step.retry = read_policy(each.at("retry"));
   }
   request.deadline = Duration(integer(from, "deadline_ns"));
   request.session = from.value("session", "");

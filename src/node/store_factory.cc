@@ -1,0 +1,23 @@
+#include "node/store_factory.h"
+
+#include <utility>
+
+#include "cohort/backend/sqlite/sqlite_store.h"
+
+namespace cohort {
+
+Result<OpenedStore> open_store(const StoreConfig& config, const std::string& who) {
+  SqliteOptions options = config.sqlite;
+  options.who = who;
+  Result<std::unique_ptr<SqliteStore>> store = SqliteStore::open(std::move(options));
+  if (!store) return store.error();
+  const int descriptor = (*store)->folder_descriptor();
+  return OpenedStore{.store = *std::move(store),
+                     .kind = "sqlite",
+                     .place = config.sqlite.folder.string(),
+                     .lock_descriptor = descriptor};
+}
+
+Result<std::unique_ptr<Broker>> make_broker(const NodeConfig&) { return std::unique_ptr<Broker>(); }
+
+}  // namespace cohort
