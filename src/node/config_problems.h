@@ -42,7 +42,5 @@ class ConfigProblems {
 [[nodiscard]] std::string clipped(std::string_view text);
 /// The same in quotes.
 [[nodiscard]] std::string in_quotes(std::string_view text);
-/// The word of `known` that `word` was probably meant to be, or "".
-[[nodiscard]] std::string nearest_word(std::string_view word, const std::vector<std::string_view>& known);
 
 }  // namespace cohort::internal

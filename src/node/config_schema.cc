@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "cohort/base/internal/nearest_word.h"
+
 namespace cohort::internal {
 
 std::optional<std::size_t> SectionInfo::find(const YamlNode& child, const ConfigPlace& place) const {
