@@ -149,10 +149,9 @@ TEST_F(ChoresTest, AShutdownEndsExactlyWhatWasThere) {
   std::vector<TaskHandle<int>> meanwhile;
   ASSERT_TRUE(executor().pause_group("a"));
   for (int i = 0; i < 2000; ++i) {
-    before.push_back(executor().submit("a", "b", [this, &meanwhile, owned = Destroyed([this, &meanwhile] {
-                                                                      meanwhile.push_back(executor().submit(
-                                                                          "a", "m", [] { return 1; }));
-                                                                    })] { return 0; }));
+    before.push_back(executor().submit("a", "b", [owned = Destroyed([this, &meanwhile] {
+                                                    meanwhile.push_back(executor().submit("a", "m", [] { return 1; }));
+                                                  })] { return 0; }));
   }
   ASSERT_TRUE(executor().shutdown_group("a"));
   for (const auto& each : before) EXPECT_EQ(each.await().status, TaskStatus::kCancelled);
@@ -167,7 +166,7 @@ TEST_F(ChoresTest, AShutdownReachesThoseThatMoveMeanwhile) {
   // They sleep when it begins, and wake while it is under way.
   std::vector<TaskHandle<bool>> sleepers;
   for (int i = 0; i < 3000; ++i) {
-    sleepers.push_back(executor().submit("a", "s", [this](std::stop_token stop) -> Task<bool> {
+    sleepers.push_back(executor().submit("a", "s", [](std::stop_token stop) -> Task<bool> {
       for (int step = 0; step < 5; ++step) co_await sleep_for(1ms);
       co_return stop.stop_requested();
     }));
@@ -215,7 +214,7 @@ TEST_F(ChoresTest, ACircleThroughOneOfThousandsIsFound) {
     std::vector<TaskHandle<int>> many;
     for (int i = 0; i < 2000; ++i) {
       many.push_back(executor().submit("b", "t", [&, i]() -> Task<int> {
-        if (i == 1777) co_await outer.settled();
+        if (i == 1777) static_cast<void>(co_await outer.settled());
         co_return i;
       }));
     }
@@ -298,7 +297,6 @@ TEST(ChoresThreadsTest, NoUsersCodeRunsOnTheThreadThatFiresTimersOrUnderALock) {
     look();
     if (self != nullptr) static_cast<void>(self->stats());
   };
-  Gate settled;
   {
     GroupExecutor executor({.resolver = [&](std::string_view) -> GroupLimits {
                               look_and_call();

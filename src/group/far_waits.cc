@@ -19,9 +19,10 @@ void FarWaits::remove(const TaskRecord& record) {
 
 std::vector<TaskRef> FarWaits::break_cycle(const TaskRecord& awaiter) {
   MutexLock lock(mutex_);
-  const auto edge_of = [this](const TaskRecord& record) COHORT_REQUIRES(mutex_) {
-    const auto found = edges_.find(&record);
-    return found != edges_.end() ? found->second : AwaitEdge();
+  const Edges* const edges = &edges_;  // As long as the lock is held.
+  const auto edge_of = [edges](const TaskRecord& record) {
+    const auto found = edges->find(&record);
+    return found != edges->end() ? found->second : AwaitEdge();
   };
   const AwaitEdge own = edge_of(awaiter);
   std::vector<TaskRef> cycle = AwaitSearch(awaiter, own, edge_of).cycle(own);

@@ -30,8 +30,9 @@ class FarWaits {
   std::vector<TaskRef> break_cycle(const TaskRecord& awaiter) COHORT_EXCLUDES(mutex_);
 
  private:
+  using Edges = std::unordered_map<const TaskRecord*, AwaitEdge>;
   Mutex mutex_;
-  std::unordered_map<const TaskRecord*, AwaitEdge> edges_ COHORT_GUARDED_BY(mutex_);
+  Edges edges_ COHORT_GUARDED_BY(mutex_);
 };
 
 }  // namespace cohort::internal
