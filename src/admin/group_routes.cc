@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include "admin/admin_routes.h"
@@ -27,16 +28,33 @@ json group_json(NodeControl& control, const GroupCounts& counts) {
   return group;
 }
 
+// Those that are configured and have nothing open, in their places by name. Not behind a page that the store has filled.
+void add_configured(const NodeControl& control, const std::string& after, std::size_t wanted,
+                    std::vector<GroupCounts>& counts) {
+  const bool is_cut = counts.size() >= wanted;
+  const std::string last = is_cut ? counts.back().group : "";
+  const std::size_t stored = counts.size();
+  for (const std::string& name : control.configured_groups) {
+    if (name <= after || (is_cut && name > last)) continue;
+    const auto end = counts.begin() + static_cast<std::ptrdiff_t>(stored);
+    if (std::ranges::binary_search(counts.begin(), end, name, {}, &GroupCounts::group)) continue;
+    counts.push_back({.group = name});
+  }
+  std::ranges::sort(counts, {}, &GroupCounts::group);
+}
+
 void list(NodeControl& control, const ServerRequest& request, Respond respond) {
   const auto limit = query_number(request, "limit", 100, 1, 1000);
   if (!limit) return respond(ServerResponse::of(limit.error()));
   // One more than asked for tells whether there is another page.
   const auto wanted = static_cast<std::uint32_t>(*limit) + 1;
-  control.store.group_counts(query(request, "cursor"), wanted,
-                             [&control, wanted, respond = std::move(respond)](Counts counts) mutable {
+  const std::string after = query(request, "cursor");
+  control.store.group_counts(after, wanted,
+                             [&control, wanted, after, respond = std::move(respond)](Counts counts) mutable {
                                if (!counts) return respond(ServerResponse::of(counts.error()));
-                               const bool more = counts->size() == wanted;
-                               if (more) counts->pop_back();
+                               add_configured(control, after, wanted, *counts);
+                               const bool more = counts->size() >= wanted;
+                               if (more) counts->resize(wanted - 1);
                                json groups = json::array();
                                for (const GroupCounts& each : *counts) groups.push_back(group_json(control, each));
                                json page = {{"groups", std::move(groups)}};
@@ -45,12 +63,39 @@ void list(NodeControl& control, const ServerRequest& request, Respond respond) {
                              });
 }
 
-// Any name is a group: one that nobody has used has nothing open.
+// A group is there if it is configured or resized, or if the node has any task of it.
+bool is_known(NodeControl& control, const GroupCounts& counts) {
+  if (counts.pending + counts.ready + counts.processing != 0 || counts.paused) return true;
+  if (std::ranges::binary_search(control.configured_groups, counts.group)) return true;
+  const LimitSources sources = control.executor.resolve(counts.group).sources;
+  return sources.max_concurrency == LimitSource::kChanged || sources.max_in_flight == LimitSource::kChanged ||
+         sources.weight == LimitSource::kChanged;
+}
+
 void show(NodeControl& control, std::string name, Respond respond) {
   control.store.group_count(
       std::move(name), [&control, respond = std::move(respond)](Result<GroupCounts> counts) mutable {
         respond(counts ? json_response(group_json(control, *counts)) : ServerResponse::of(counts.error()));
       });
+}
+
+void show_known(NodeControl& control, const std::string& name, Respond respond) {
+  control.store.group_count(name, [&control, respond = std::move(respond)](Result<GroupCounts> counts) mutable {
+    if (!counts) return respond(ServerResponse::of(counts.error()));
+    if (is_known(control, *counts)) return respond(json_response(group_json(control, *counts)));
+    const std::string group = counts->group;
+    control.store.list({.group = group, .limit = 1},
+                       [&control, counts = *std::move(counts), respond = std::move(respond)](
+                           const Result<TaskPage>& page) mutable {
+                         if (!page) return respond(ServerResponse::of(page.error()));
+                         if (page->tasks.empty() && page->next == 0) {
+                           return respond(ServerResponse::of(Error{
+                               ErrorCode::kNotFound, "there is no group '" + counts.group +
+                                                         "': it is not configured and the node has no task of it"}));
+                         }
+                         respond(json_response(group_json(control, counts)));
+                       });
+  });
 }
 
 bool refuses_name(const ServerRequest& request, Respond& respond) {
@@ -61,7 +106,7 @@ bool refuses_name(const ServerRequest& request, Respond& respond) {
 
 void get(NodeControl& control, const ServerRequest& request, Respond respond) {
   if (refuses_name(request, respond)) return;
-  show(control, request.arguments[0], std::move(respond));
+  show_known(control, request.arguments[0], std::move(respond));
 }
 
 void show_after(NodeControl& control, const std::string& name, const TaskHandle<void>& change, Respond respond) {

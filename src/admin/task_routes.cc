@@ -7,6 +7,7 @@
 #include "admin/explain_task.h"
 #include "admin/json_body.h"
 #include "cohort/base/text_time.h"
+#include "cohort/base/utf8.h"
 #include "cohort/chain/task_json.h"
 
 namespace cohort {
@@ -79,7 +80,8 @@ void submit(NodeControl& control, const ServerRequest& request, Respond respond)
 }
 
 Result<TaskFilter> filter_of(const ServerRequest& request) {
-  TaskFilter filter{.group = query(request, "group"), .tag = query(request, "tag")};
+  TaskFilter filter{
+      .group = query(request, "group"), .tag = query(request, "tag"), .id_prefix = query(request, "id_prefix")};
   const auto state = query_state(request);
   if (!state) return state.error();
   filter.state = *state;
@@ -89,6 +91,13 @@ Result<TaskFilter> filter_of(const ServerRequest& request) {
   if (!cursor) return cursor.error();
   filter.limit = static_cast<std::uint32_t>(*limit);
   filter.before = *cursor;
+  if (filter.id_prefix.size() > 4 * NewTask::kMaxIdLength || !is_utf8(filter.id_prefix)) {
+    return Error{ErrorCode::kInvalid, "'id_prefix' must be UTF-8 of at most 128 characters"};
+  }
+  const bool filters_too = !filter.group.empty() || filter.state || !filter.tag.empty() || filter.before != 0;
+  if (!filter.id_prefix.empty() && filters_too) {
+    return Error{ErrorCode::kInvalid, "'id_prefix' goes without 'group', 'state', 'tag' and 'cursor'"};
+  }
   return filter;
 }
 

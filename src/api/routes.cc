@@ -39,7 +39,8 @@ std::vector<ApiRoute> make_routes() {
        "Tasks, the newest first, without payloads, contexts, logs and parameters. Looks at a bounded number of rows: a "
        "page may be empty and have a cursor.",
        filtered(
-           {{"group", "Only of this group."}, {"state", "Only in this state.", kState}, {"tag", "Only with this tag."}},
+           {{"group", "Only of this group."}, {"state", "Only in this state.", kState}, {"tag", "Only with this tag."},
+            {"id_prefix", "Only those whose id begins so, by id. Goes without other filters and has one page."}},
            kTaskPage),
        {},
        "TaskPage"},

@@ -70,12 +70,33 @@ void run_when_chosen(CLI::App* command, const SharedContext& context,
   });
 }
 
-int call_for_each(const CommandContext& context, const std::vector<std::string>& ids,
+Result<nlohmann::json> call_with_id(ApiClient& client, std::string& id,
+                                    const std::function<Result<nlohmann::json>(const std::string& id)>& call) {
+  constexpr std::string_view kEllipsis = "\xE2\x80\xA6";
+  if (id.ends_with(kEllipsis)) id.resize(id.size() - kEllipsis.size());
+  if (id.empty()) return Error{ErrorCode::kInvalid, "the id of a task is empty"};
+  Result<nlohmann::json> answer = call(id);
+  if (answer || answer.error().code != ErrorCode::kNotFound) return answer;
+  const Result<nlohmann::json> page = client.get("/v1/tasks", {{"id_prefix", id}, {"limit", "3"}});
+  if (!page) return answer;  // What is wrong with the id says more.
+  std::vector<std::string> found;
+  for (const nlohmann::json& task : list(*page, "tasks")) found.push_back(raw_text(task, "id"));
+  if (found.size() > 1) {
+    std::string all;
+    for (const std::string& each : found) all += (all.empty() ? "" : ", ") + each;
+    return Error{ErrorCode::kInvalid, "more than one task has an id that begins with '" + id + "': " + all};
+  }
+  if (found.empty() || found[0] == id) return answer;
+  id = found[0];
+  return call(id);
+}
+
+int call_for_each(const CommandContext& context, ApiClient& client, const std::vector<std::string>& ids,
                   const std::function<Result<nlohmann::json>(const std::string& id)>& call,
                   const std::function<void(const std::string& id, const nlohmann::json& answer)>& show) {
   int first_code = kExitDone;
-  for (const std::string& id : ids) {
-    const Result<nlohmann::json> answer = call(id);
+  for (std::string id : ids) {
+    const Result<nlohmann::json> answer = call_with_id(client, id, call);
     if (!answer) {
       const int code = context.fail(answer.error());
       if (first_code == kExitDone) first_code = code;

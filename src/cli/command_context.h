@@ -46,9 +46,14 @@ CLI::App* add_command(CLI::App& parent, const std::string& name, const std::stri
 void run_when_chosen(CLI::App* command, const SharedContext& context,
                      std::function<Result<int>(const CommandContext&, ApiClient&)> body);
 
-/// Calls for each id, and shows each answer: with --json as JSON, else by `show`. A refusal is told and the rest goes
+/// Makes a call about the task with that id. If the node knows no such task, makes it again with the one id that begins
+/// so, and changes `id` to that. kInvalid: several begin so. A … at its end, where a table has cut it, is left out.
+Result<nlohmann::json> call_with_id(ApiClient& client, std::string& id,
+                                    const std::function<Result<nlohmann::json>(const std::string& id)>& call);
+
+/// The same for each id, and shows each answer: with --json as JSON, else by `show`. A refusal is told and the rest goes
 /// on; a node that cannot be reached ends it. The exit code of the first that failed, if any.
-int call_for_each(const CommandContext& context, const std::vector<std::string>& ids,
+int call_for_each(const CommandContext& context, ApiClient& client, const std::vector<std::string>& ids,
                   const std::function<Result<nlohmann::json>(const std::string& id)>& call,
                   const std::function<void(const std::string& id, const nlohmann::json& answer)>& show);
 

@@ -234,7 +234,6 @@ TEST_F(Commands, UnexpectedJsonIsShownAsFarAsItGoes) {
 }
 
 TEST_F(Commands, WrongUsageIsTwoAndHelpIsZero) {
-  EXPECT_EQ(run_as_is({}), kExitUsage);
   EXPECT_EQ(run_as_is({"fly"}), kExitUsage);
   EXPECT_EQ(run_as_is({"tasks", "--limit", "0"}), kExitUsage);
   EXPECT_EQ(run_as_is({"tasks", "--state", "odd"}), kExitUsage);
@@ -243,6 +242,52 @@ TEST_F(Commands, WrongUsageIsTwoAndHelpIsZero) {
   EXPECT_TRUE(says("Dead letters:"));
   EXPECT_EQ(run_as_is({"submit", "--help"}), kExitDone);
   EXPECT_TRUE(says("Example:\n  cohort submit"));
+}
+
+TEST_F(Commands, TheProgramAloneAndHelpShowHelp) {
+  EXPECT_EQ(run_as_is({}), kExitDone);
+  EXPECT_TRUE(says("Exit codes:"));
+  EXPECT_EQ(run_as_is({"help"}), kExitDone);
+  EXPECT_TRUE(says("Exit codes:"));
+  EXPECT_EQ(run_as_is({"help", "submit"}), kExitDone);
+  EXPECT_TRUE(says("Example:\n  cohort submit")) << out.str();
+  EXPECT_EQ(run_as_is({"help", "dead-letters", "replay"}), kExitDone);
+  EXPECT_TRUE(says("replay")) << out.str();
+  EXPECT_EQ(run_as_is({"help", "submti"}), kExitUsage);
+  EXPECT_TRUE(complains("there is no command 'submti'; did you mean 'submit'?")) << error.str();
+}
+
+TEST_F(Commands, AMisspeltWordIsSaidWithTheOneThatIsMeant) {
+  const auto said = [&](std::vector<std::string> words) {
+    EXPECT_EQ(run_as_is(std::move(words)), kExitUsage);
+    return error.str().substr(0, error.str().find('\n'));
+  };
+  EXPECT_EQ(said({"tasksx"}), "cohort: there is no command 'tasksx'; did you mean 'tasks'?");
+  EXPECT_EQ(said({"kafka"}), "cohort: there is no command 'kafka'");
+  EXPECT_EQ(said({"tasks", "--gruop", "a"}), "cohort: 'tasks' has no option '--gruop'; did you mean '--group'?");
+  EXPECT_EQ(said({"--nod", "x", "tasks"}), "cohort: cohort has no option '--nod'; did you mean '--node'?");
+  EXPECT_EQ(said({"dead-letters", "reply", "x"}),
+            "cohort: there is no command 'reply' of 'dead-letters'; did you mean 'replay'?");
+  EXPECT_EQ(said({"task", "t", "--josn"}), "cohort: 'task' has no option '--josn'; did you mean '--json'?");
+}
+
+TEST_F(Commands, AUniquePrefixOfAnIdIsEnough) {
+  node.on("GET /v1/tasks/01J", 404, R"({"detail": "there is no task '01J'"})");
+  node.on("GET /v1/tasks?id_prefix=01J&limit=3", 200, R"({"tasks": [{"id": "01JD6Q2V"}]})");
+  node.on("GET /v1/tasks/01JD6Q2V/explain", 200, R"({"text": "it waits"})");
+  node.on("GET /v1/tasks/01J/explain", 404, R"({"detail": "there is no task '01J'"})");
+  EXPECT_EQ(run({"explain", "01J"}), kExitDone) << error.str();
+  EXPECT_TRUE(says("it waits"));
+
+  node.on("POST /v1/tasks/01J/cancel", 404, R"({"detail": "there is no task '01J'"})");
+  node.on("POST /v1/tasks/01JD6Q2V/cancel", 200, R"({"state": "cancelled"})");
+  EXPECT_EQ(run({"cancel", "01J\xE2\x80\xA6"}), kExitDone) << "as a narrow table shows it: " << error.str();
+  EXPECT_EQ(out.str(), "01JD6Q2V  cancelled\n");
+
+  node.on("POST /v1/tasks/a/cancel", 404, R"({"detail": "there is no task 'a'"})");
+  node.on("GET /v1/tasks?id_prefix=a&limit=3", 200, R"({"tasks": [{"id": "a1"}, {"id": "a2"}, {"id": "a3"}]})");
+  EXPECT_EQ(run({"cancel", "a"}), kExitUsage);
+  EXPECT_TRUE(complains("more than one task has an id that begins with 'a': a1, a2, a3")) << error.str();
 }
 
 TEST_F(Commands, TheReferenceHasEveryCommandWithAnExample) {

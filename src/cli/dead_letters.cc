@@ -77,8 +77,9 @@ Result<int> list_letters(const CommandContext& context, ApiClient& client, const
   return kExitDone;
 }
 
-Result<int> show_letter(const CommandContext& context, ApiClient& client, const std::string& id) {
-  const Result<json> letter = client.get(path_of(id));
+Result<int> show_letter(const CommandContext& context, ApiClient& client, std::string id) {
+  const auto get = [&](const std::string& each) { return client.get(path_of(each)); };
+  const Result<json> letter = call_with_id(client, id, get);
   if (!letter) return letter.error();
   if (context.json) {
     context.print_json(*letter);
@@ -139,7 +140,7 @@ Result<int> replay(const CommandContext& context, ApiClient& client, const Lette
   }
   if (options.all) return replay_all(context, client, options);
   const auto call = [&](const std::string& id) { return client.post(path_of(id) + "/replay", body); };
-  return call_for_each(context, options.ids, call, [&](const std::string& id, const json& task) {
+  return call_for_each(context, client, options.ids, call, [&](const std::string& id, const json& task) {
     context.terminal.out << safe_text(id) << "  " << shown(task, "state") << "  step " << step_text(task) << "\n";
   });
 }
@@ -163,7 +164,7 @@ Result<int> discard(const CommandContext& context, ApiClient& client, const Lett
     if (!*agreed) return Error{ErrorCode::kCancelled, "nothing was discarded"};
   }
   const auto call = [&](const std::string& id) { return client.remove(path_of(id)); };
-  return call_for_each(context, options.ids, call, [&](const std::string& id, const json&) {
+  return call_for_each(context, client, options.ids, call, [&](const std::string& id, const json&) {
     context.terminal.out << safe_text(id) << "  discarded\n";
   });
 }

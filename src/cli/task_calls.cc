@@ -30,7 +30,8 @@ void add_show(CLI::App& app, const SharedContext& context) {
   command->group("Tasks");
   command->add_option("id", *id, "The task")->type_name("ID")->required();
   run_when_chosen(command, context, [id](const CommandContext& shared, ApiClient& client) -> Result<int> {
-    const Result<json> task = client.get(path_of(*id));
+    const auto get = [&](const std::string& each) { return client.get(path_of(each)); };
+    const Result<json> task = call_with_id(client, *id, get);
     if (!task) return task.error();
     if (shared.json) {
       shared.print_json(*task);
@@ -52,7 +53,7 @@ void add_ready(CLI::App& app, const SharedContext& context) {
   add_ids(command, *options);
   run_when_chosen(command, context, [options](const CommandContext& shared, ApiClient& client) -> Result<int> {
     const auto call = [&](const std::string& id) { return client.post(path_of(id) + "/ready", json::object()); };
-    return call_for_each(shared, options->ids, call, [&](const std::string& id, const json& task) {
+    return call_for_each(shared, client, options->ids, call, [&](const std::string& id, const json& task) {
       shared.terminal.out << safe_text(id) << "  " << shown(task, "state") << "\n";
     });
   });
@@ -68,7 +69,7 @@ void add_cancel(CLI::App& app, const SharedContext& context) {
     json body = json::object();
     if (!options->reason.empty()) body["reason"] = options->reason;
     const auto call = [&](const std::string& id) { return client.post(path_of(id) + "/cancel", body); };
-    return call_for_each(shared, options->ids, call, [&](const std::string& id, const json& answer) {
+    return call_for_each(shared, client, options->ids, call, [&](const std::string& id, const json& answer) {
       const bool is_asked = truth(answer, "cancel_requested") && shown(answer, "state") != "cancelled";
       shared.terminal.out << safe_text(id) << "  " << shown(answer, "state")
                           << (is_asked ? "  (it was asked to stop)" : "") << "\n";
@@ -93,7 +94,7 @@ void add_retry(CLI::App& app, const SharedContext& context) {
   run_when_chosen(command, context, [options](const CommandContext& shared, ApiClient& client) -> Result<int> {
     const json body = restart_body(options->from_step, options->deadline);
     const auto call = [&](const std::string& id) { return client.post(path_of(id) + "/retry", body); };
-    return call_for_each(shared, options->ids, call, [&](const std::string& id, const json& task) {
+    return call_for_each(shared, client, options->ids, call, [&](const std::string& id, const json& task) {
       shared.terminal.out << safe_text(id) << "  " << shown(task, "state") << "  step " << step_text(task) << "\n";
     });
   });
@@ -105,7 +106,8 @@ void add_explain(CLI::App& app, const SharedContext& context) {
   command->group("Tasks");
   command->add_option("id", *id, "The task")->type_name("ID")->required();
   run_when_chosen(command, context, [id](const CommandContext& shared, ApiClient& client) -> Result<int> {
-    const Result<json> answer = client.get(path_of(*id) + "/explain");
+    const auto get = [&](const std::string& each) { return client.get(path_of(each) + "/explain"); };
+    const Result<json> answer = call_with_id(client, *id, get);
     if (!answer) return answer.error();
     if (shared.json) {
       shared.print_json(*answer);

@@ -144,6 +144,15 @@ class Node::Impl {
   // For the files of running tasks and those that they leave.
   [[nodiscard]] const std::filesystem::path& folder() const { return config_.store.sqlite.folder; }
 
+  // Those with a name of their own, not the patterns.
+  [[nodiscard]] std::vector<std::string> configured_groups() const {
+    std::vector<std::string> names;
+    for (const auto& [name, limits] : config_.groups) {
+      if (!name.ends_with('*')) names.push_back(name);
+    }
+    return names;
+  }
+
   Result<void> open_ports() {
     auto store = open_store(config_.store, "node '" + config_.name + "' (process " + std::to_string(getpid()) + ")");
     if (!store) return store.error();
@@ -197,6 +206,7 @@ class Node::Impl {
                                                          .store_kind = store_.kind,
                                                          .store_folder = store_.place,
                                                          .plugins = plugins_.names(),
+                                                         .configured_groups = configured_groups(),
                                                          .concurrency = config_.chains.concurrency,
                                                          .max_event_streams = config_.admin.max_event_streams});
     routes_ = std::make_unique<AdminRoutes>(*control_);

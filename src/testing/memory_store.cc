@@ -440,6 +440,7 @@ void MemoryStore::list(TaskFilter filter, Completion<TaskPage> done) {
   {
     MutexLock lock(mutex_);
     for (const auto& [id, task] : tasks_) {
+      if (!filter.id_prefix.empty() && !id.starts_with(filter.id_prefix)) continue;
       if (!filter.group.empty() && task.request.group != filter.group) continue;
       if (filter.state && task.state != *filter.state) continue;
       if (!filter.tag.empty() && std::ranges::count(task.request.tags, filter.tag) == 0) continue;
@@ -451,11 +452,12 @@ void MemoryStore::list(TaskFilter filter, Completion<TaskPage> done) {
       for (ChainStep& each : shown.request.steps) each.parameters.clear();
     }
   }
-  std::ranges::sort(found, std::greater<>(), &ChainTask::sequence);
+  const bool by_id = !filter.id_prefix.empty();
+  if (!by_id) std::ranges::sort(found, std::greater<>(), &ChainTask::sequence);
   TaskPage page;
   if (found.size() > filter.limit) {
     found.resize(filter.limit);
-    page.next = found.back().sequence;
+    if (!by_id) page.next = found.back().sequence;
   }
   page.tasks = std::move(found);
   done(std::move(page));

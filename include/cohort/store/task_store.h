@@ -127,6 +127,8 @@ struct TaskFilter {
   std::string group = {};  ///< Empty: any.
   std::optional<ChainState> state = {};
   std::string tag = {};
+  /// Only tasks whose id begins so, by id. Nothing else filters then, and there is one page.
+  std::string id_prefix = {};
   std::uint64_t before = 0;  ///< Of a task's sequence: those that came earlier. 0: from the newest.
   std::uint32_t limit = 100;
 };

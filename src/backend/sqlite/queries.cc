@@ -80,6 +80,40 @@ Result<std::optional<ChainTask>> find_task(Database& database, const std::string
   return std::optional<ChainTask>();
 }
 
+namespace {
+
+// Of rows with the columns of a summary.
+void add_rows(Statement& rows, TaskPage& page, StoreTime now, DamagedRows& damaged, std::uint32_t& seen) {
+  for (; rows.step(); ++seen) {
+    TaskRow read = read_task_row(rows);
+    page.next = read.sequence;
+    if (read.is_newer) continue;
+    if (!read.damage.empty()) {
+      damaged.push_back(read.sequence);
+      page.tasks.push_back(stub_of(rows, read));
+      continue;
+    }
+    for (ChainStep& each : read.task.request.steps) each.parameters.clear();
+    page.tasks.push_back(shown(std::move(read.task), now));
+  }
+}
+
+TaskPage list_by_prefix(Database& database, const TaskFilter& filter, StoreTime now, DamagedRows& damaged) {
+  static const std::string sql = std::string("SELECT ") + kSummaryColumns + kTaskTables +
+                                 "WHERE t.id >= ?1 AND t.id < ?2 ORDER BY t.id LIMIT ?3";
+  std::string behind = filter.id_prefix;  // The first text that does not begin so. (An id is UTF-8: no byte is 255.)
+  behind.back() = static_cast<char>(static_cast<unsigned char>(behind.back()) + 1);
+  StatementLease rows = database.prepare(sql.c_str());
+  rows->bind(filter.id_prefix).bind(behind).bind(filter.limit);
+  TaskPage page;
+  std::uint32_t seen = 0;
+  add_rows(*rows, page, now, damaged, seen);
+  page.next = 0;
+  return page;
+}
+
+}  // namespace
+
 // A page ends when it is full, or when enough rows were looked at.
 TaskPage list_tasks(Database& database, const TaskFilter& filter, StoreTime now, DamagedRows& damaged) {
   static const std::string all = std::string("SELECT ") + kSummaryColumns + kTaskTables +
@@ -91,6 +125,7 @@ TaskPage list_tasks(Database& database, const TaskFilter& filter, StoreTime now,
       "WHERE t.grp = ?6 AND t.seq < ?1 AND t.seq >= ?2 AND (?3 < 0 OR t.state = ?3) AND (?4 = '' OR "
       "(json_valid(t.tags) AND EXISTS (SELECT 1 FROM json_each(t.tags) WHERE value = ?4))) ORDER BY t.seq DESC LIMIT "
       "?5";
+  if (!filter.id_prefix.empty()) return list_by_prefix(database, filter, now, damaged);
   const std::uint64_t before = filter.before != 0 ? filter.before : std::uint64_t{1} << 62U;
   // The lowest sequence number among the next kMaxScanned rows.
   std::uint64_t lowest = 0;
@@ -108,18 +143,7 @@ TaskPage list_tasks(Database& database, const TaskFilter& filter, StoreTime now,
   if (!filter.group.empty()) rows->bind(filter.group);
   TaskPage page;
   std::uint32_t seen = 0;
-  for (; rows->step(); ++seen) {
-    TaskRow read = read_task_row(*rows);
-    page.next = read.sequence;
-    if (read.is_newer) continue;
-    if (!read.damage.empty()) {
-      damaged.push_back(read.sequence);
-      page.tasks.push_back(stub_of(*rows, read));
-      continue;
-    }
-    for (ChainStep& each : read.task.request.steps) each.parameters.clear();
-    page.tasks.push_back(shown(std::move(read.task), now));
-  }
+  add_rows(*rows, page, now, damaged, seen);
   if (seen < filter.limit) page.next = lowest;
   return page;
 }
