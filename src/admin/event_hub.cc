@@ -10,12 +10,10 @@ namespace cohort {
 namespace {
 
 constexpr std::uint32_t kPage = 200;
-constexpr auto kLookEvery = std::chrono::milliseconds(200);
-constexpr auto kLookIdle = std::chrono::seconds(1);
 constexpr auto kPingEvery = std::chrono::seconds(15);
 
 std::string text_of(const ChainEvent& event) {
-  return "id: " + std::to_string(event.sequence) + "\nevent: " + event.kind +
+  return "id: " + std::to_string(event.sequence) + "\nevent: " + std::string(to_string(event.kind)) +
          "\ndata: " + to_json(event).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n\n";
 }
 
@@ -93,7 +91,7 @@ class EventHub::Stream final : public BodyStream, public std::enable_shared_from
       if (events.front().sequence > after_ + 1) text = gap(after_ + 1, events.front().sequence - 1);
       after_ = events.back().sequence;
     }
-    hub_->found(events);
+    hub_->found(events.back().sequence);
     for (const ChainEvent& each : events) {
       if (!filter_.group.empty() && each.group != filter_.group) continue;
       if (!filter_.task.empty() && each.task_id != filter_.task) continue;
@@ -115,7 +113,7 @@ class EventHub::Stream final : public BodyStream, public std::enable_shared_from
       skips_ = false;
       return give(std::exchange(first_, {}) + id_line(after));
     }
-    hub_->found(events);
+    hub_->found(events.back().sequence);
     read();
   }
 
@@ -165,7 +163,11 @@ void EventHub::start() {
   std::promise<std::uint64_t> known;
   store_.stats([&](Result<StoreStats> stats) { known.set_value(stats ? stats->last_event : 0); });
   latest_ = known.get_future().get();
-  thread_ = std::jthread([this](const std::stop_token& stop) { look(stop); });
+  watch_ = store_.watch([hub = weak_from_this()](const StoreNews& news) {
+    if (const auto self = hub.lock()) self->hear(news);
+  });
+  read_new();  // What came between the two.
+  thread_ = std::jthread([this](const std::stop_token& stop) { ping_readers(stop); });
 }
 
 void EventHub::close() {
@@ -176,6 +178,7 @@ void EventHub::close() {
     streams.swap(streams_);
     changed_.notify_all();
   }
+  watch_.reset();
   if (thread_.joinable()) {
     thread_.request_stop();
     thread_.join();
@@ -201,44 +204,40 @@ Result<std::shared_ptr<BodyStream>> EventHub::subscribe(EventFilter filter) {
   }
   auto stream = std::make_shared<Stream>(shared_from_this(), std::move(filter), after, std::move(first));
   streams_.push_back(stream);
-  changed_.notify_all();
   return std::shared_ptr<BodyStream>(std::move(stream));
 }
 
-void EventHub::look(const std::stop_token& stop) {
-  auto pinged = std::chrono::steady_clock::now();
+void EventHub::hear(const StoreNews& news) {
+  if (news.everything) return read_new();
+  if (news.last_event == 0) return;
+  found(news.last_event);
+  wake_all(false);
+}
+
+void EventHub::ping_readers(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     {
       MutexLock lock(mutex_);
+      const auto due = std::chrono::steady_clock::now() + kPingEvery;
+      while (!closed_ && std::chrono::steady_clock::now() < due) changed_.wait_until(mutex_, due);
       if (closed_) return;
-      const auto now = std::chrono::steady_clock::now();
-      changed_.wait_until(mutex_, now + (streams_.empty() ? Duration(kLookIdle) : Duration(kLookEvery)));
-      if (closed_) return;
-      if (std::exchange(reading_, true)) continue;
     }
     read_new();
-    if (std::chrono::steady_clock::now() - pinged >= kPingEvery) {
-      pinged = std::chrono::steady_clock::now();
-      wake_all(true);
-    }
+    wake_all(true);
   }
 }
 
 void EventHub::read_new() {
-  store_.events(latest_.load(), 1000, [self = shared_from_this()](Result<std::vector<ChainEvent>> events) {
-    {
-      MutexLock lock(self->mutex_);
-      self->reading_ = false;
-    }
+  store_.events(latest_.load(), kPage, [self = shared_from_this()](const Result<std::vector<ChainEvent>>& events) {
     if (!events || events->empty()) return;
-    self->found(*events);
+    self->found(events->back().sequence);
     self->wake_all(false);
   });
 }
 
-void EventHub::found(const std::vector<ChainEvent>& events) {
+void EventHub::found(std::uint64_t last) {
   std::uint64_t seen = latest_.load();
-  while (seen < events.back().sequence && !latest_.compare_exchange_weak(seen, events.back().sequence)) {
+  while (seen < last && !latest_.compare_exchange_weak(seen, last)) {
   }
 }
 

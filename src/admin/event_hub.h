@@ -23,7 +23,8 @@ struct EventFilter {
 };
 
 /// Readers of events. Each goes through the store at its own pace and has one page of it in memory, so a slow one costs
-/// nobody anything; one thread looks whether there is something new, and only then are they woken.
+/// nobody anything. The store says when there are new events (TaskStore::watch), and only then are the readers woken; a
+/// thread lets readers without news know every 15 s that the connection lives, and looks at the store then.
 ///
 /// Thread-safety: thread-safe. The store must outlive close().
 class EventHub : public std::enable_shared_from_this<EventHub> {
@@ -40,9 +41,10 @@ class EventHub : public std::enable_shared_from_this<EventHub> {
   class Stream;
   friend class Stream;
 
-  void look(const std::stop_token& stop);
+  void hear(const StoreNews& news);
+  void ping_readers(const std::stop_token& stop);
   void read_new();
-  void found(const std::vector<ChainEvent>& events);
+  void found(std::uint64_t last);
   void wake_all(bool ping);
   void forget(const Stream* stream);
 
@@ -53,8 +55,8 @@ class EventHub : public std::enable_shared_from_this<EventHub> {
   Mutex mutex_;
   CondVar changed_;
   bool closed_ COHORT_GUARDED_BY(mutex_) = false;
-  bool reading_ COHORT_GUARDED_BY(mutex_) = false;
   std::vector<std::weak_ptr<Stream>> streams_ COHORT_GUARDED_BY(mutex_);
+  std::shared_ptr<void> watch_;  // Of start() and close().
   std::jthread thread_;
 };
 

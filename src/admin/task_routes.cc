@@ -198,7 +198,7 @@ void cancel(NodeControl& control, const ServerRequest& request, Respond respond)
   const std::string reason = members.text("reason", kLongestReason).value_or("asked for over HTTP");
   if (const auto error = members.error()) return respond(ServerResponse::of(*error));
   control.engine.cancel(request.arguments[0], reason)
-      .on_done([respond = std::move(respond)](const TaskResult<Written>& written) mutable {
+      .on_done([respond = std::move(respond)](const TaskResult<ChainRow>& written) mutable {
         if (!written.ok()) return respond(ServerResponse::of(error_of(written)));
         respond(json_response(
             {{"state", to_string(written.value->state)}, {"cancel_requested", written.value->cancel_requested}}));

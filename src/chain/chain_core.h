@@ -1,290 +1,370 @@
 #pragma once
 
-#include <atomic>
-#include <chrono>
-#include <exception>
-#include <map>
 #include <memory>
-#include <set>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "chain/alarms.h"
-#include "chain/alone_gate.h"
+#include "chain/chain_calls.h"
+#include "chain/chain_control.h"
+#include "chain/chain_lease.h"
+#include "chain/chain_random.h"
+#include "chain/chain_runner.h"
+#include "chain/chain_submit.h"
 #include "chain/event_relay.h"
-#include "chain/feeder.h"
 #include "chain/intake.h"
-#include "chain/json_depth.h"
-#include "chain/run.h"
-#include "cohort/base/failpoint.h"
+#include "chain/retention.h"
 #include "cohort/base/log.h"
-#include "cohort/base/text_time.h"
 #include "cohort/base/wall_clock.h"
-#include "cohort/chain/chain_engine.h"
-#include "cohort/task/promise.h"
-#include "cohort/task/sleep.h"
 
 namespace cohort {
 
-/// Bugs for tests to find; production has none.
-struct NoChainFaults {
-  static constexpr bool kForgetReadyRow = false;
-  static constexpr bool kCheckpointBeforeStep = false;
-  static constexpr bool kAcknowledgeEarly = false;
-};
-
-/// The engine behind ChainEngine.
+/// The engine behind ChainEngine: puts its parts together, and takes them through start, running, draining and end.
 ///
-/// Who does what: a ticket is a coroutine in the executor. It claims a task, runs its steps and writes what became of
-/// them (chain_runner.h). Everything else happens in completions of the store and in a tick once a second: renewing the
-/// lease, looking for what nobody told of, failing what overran. The lock guards which runs there are and which boot
-/// this is; nothing is called under it.
+/// | part | what it does |
+/// |---|---|
+/// | ChainLease | this node's lease in the store, under a boot |
+/// | ChainSubmit | tasks that come in from callers |
+/// | ChainControl | pauses, sizes, cancels |
+/// | ChainRunner | tickets: claims tasks and runs their steps |
+/// | BasicIntake, EventRelay | from and to the broker |
+/// | Retention | forgets what ended long ago |
 ///
-/// Everything that may come back later (tickets, completions, alarms) holds a reference, so the object lives as long as
-/// anything of it is under way; `close` waits for the tickets, which are what uses plugins.
+/// What the store tells (TaskStore::watch) moves them. A tick once a second does the rest: it renews the lease, sends
+/// reports, fails what overruns, and now and then looks for what nobody has told of.
+///
+/// Each ticket and each call to store and broker holds a reference (ChainCalls), so the parts live as long as anything
+/// of them is under way; close() waits for that.
+///
+/// Thread-safety: thread-safe. The lock guards the phase of life and the times of the last looks. The parts have locks
+/// of their own and are called without this one.
 template <class Faults>
 class ChainCore : public std::enable_shared_from_this<ChainCore<Faults>> {
  public:
-  ChainCore(TaskStore& store, Executor& executor, const PluginRegistry& plugins, ChainOptions options,
-            Broker* broker = nullptr)
-      : store_(store),
-        broker_(broker),
-        executor_(executor),
-        plugins_(plugins),
-        options_(std::move(options)),
-        lease_clock_(options_.lease_clock != nullptr ? *options_.lease_clock : boottime_clock()),
-        gate_(executor),
-        feeder_([this](const std::string& group) { return put_ticket(group); }),
-        random_(options_.seed != 0 ? options_.seed : seed_from_the_system()) {
-    for (const std::string& name : plugins_.names()) {
-      if (plugins_.find(name)->runs_in_own_process()) own_process_plugins_.push_back(name);
-    }
+  static std::shared_ptr<ChainCore> make(TaskStore& store, Executor& executor, const PluginRegistry& plugins,
+                                         ChainOptions options, Broker* broker = nullptr) {
+    const std::shared_ptr<ChainCore> core(new ChainCore(store, executor, plugins, std::move(options), broker));
+    core->calls_.bind(core->weak_from_this(), [engine = core.get()] { engine->finish_draining(); });
+    return core;
   }
 
   TaskHandle<void> start();
   TaskHandle<void> drain(Duration grace);
   void close();
 
-  TaskHandle<std::vector<Result<Submitted>>> submit_all(std::vector<NewTask> tasks);
-  TaskHandle<Submitted> submit(NewTask task);
-  TaskHandle<Written> cancel(std::string task_id, std::string reason);
-  TaskHandle<ChainTask> replay(ReplayRequest request);
-  TaskHandle<ChainTask> ready(std::string task_id);
-  TaskHandle<void> set_paused(std::string group, bool paused);
-  TaskHandle<void> resize(std::string group, GroupLimits limits);
-  [[nodiscard]] ChainStats stats() const;
-  [[nodiscard]] GateStatus gate_status() const;
+  [[nodiscard]] ChainSubmit& tasks() { return submit_; }
+  [[nodiscard]] ChainControl& control() { return control_; }
   [[nodiscard]] BasicIntake<Faults>* intake() const { return intake_.get(); }
+  [[nodiscard]] ChainStats stats() const;
+  [[nodiscard]] GateStatus gate_status() const { return runner_.gate_status(); }
 
  private:
-  using Self = std::shared_ptr<ChainCore>;
-  using RunRef = std::shared_ptr<Run>;
+  enum class Life { kNew, kJoining, kRunning, kDraining, kClosed };
   static constexpr Duration kTick = std::chrono::seconds(1);
-  static constexpr Duration kFirstWait = std::chrono::milliseconds(20);
-  static constexpr Duration kLongestWait = std::chrono::seconds(1);
   static constexpr Duration kLastWrites = std::chrono::seconds(10);  // For what runs, to be written when draining.
 
-  enum class Life { kNew, kJoining, kRunning, kDraining, kClosed };
+  ChainCore(TaskStore& store, Executor& executor, const PluginRegistry& plugins, ChainOptions options, Broker* broker);
 
-  // --- chain_node.h: the node's life
-  void join(Completion<void> done);
-  void begin(const std::string& boot, Completion<void> done);
-  [[nodiscard]] bool is_first_boot() const {
-    MutexLock lock(mutex_);
-    return life_ == Life::kJoining;
-  }
+  void make_intake_and_relay();
+  void begin_running();
+  void begin_lease(const std::string& boot, bool is_first, Completion<void> done);
+  void hear(const StoreNews& news);
   void tick();
-  void renew();
-  [[nodiscard]] Duration lease() const { return options_.folder_is_ours ? Duration::max() : options_.lease; }
-  [[nodiscard]] bool clock_has_jumped();
-  void lose_lease(const char* why);
+  void tick_again_later();
+  void look_at_everything();
   void look_for_work();
+  void take_over();
+  [[nodiscard]] bool clock_has_jumped();
+  void finish_draining();
+
   void look_again_soon() {
     MutexLock lock(mutex_);
     looked_ = Time();
   }
-  void take_over();
-  void follow_commands();
-  void skip_commands(Completion<void> done);
-  void apply(const Command& command);
-  void stop_run(const std::string& task_id) {
-    RunRef run;
-    {
-      MutexLock lock(mutex_);
-      const auto found = runs_.find(task_id);
-      if (found != runs_.end()) run = found->second;
-    }
-    if (run) run->request_stop();
-  }
-  void forget_old_tasks();
-  void end_cleaning() {
+  /// False once nothing runs any more: then nothing may begin that the end would have to wait for.
+  [[nodiscard]] bool is_active() const {
+    const bool has_tickets = runner_.has_tickets();
     MutexLock lock(mutex_);
-    is_cleaning_ = false;
-  }
-  void drop_kept(Time now);
-  void finish_draining();
-
-  // --- chain_runner.h: tickets
-  TaskHandle<void> put_ticket(const std::string& group);
-  Task<> ticket(Self self, std::string group, std::stop_token stop);
-  Task<> run(RunRef run);
-  Task<bool> begin_attempt(RunRef run);
-  Task<PluginResult> attempt(RunRef run);
-  Task<bool> after_success(RunRef run, PluginResult result);
-  Task<bool> after_interruption(RunRef run, PluginResult result);
-  Task<bool> after_retry(RunRef run, PluginResult result);
-  Task<bool> fail(RunRef run, std::string reason);
-  Task<bool> give_back(RunRef run);
-  Task<Result<Written>> write(RunRef run, RunnerWrite what);
-  Result<std::string> merged_context(const ChainTask& task, const PluginResult& result) const;
-  std::optional<Duration> delay_of_retry(const Run& run, std::optional<Duration> after);
-  [[nodiscard]] bool may_keep(Duration delay) const;
-  void after_overrun(const RunRef& run);
-  void fail_overrunning(const RunRef& run);
-  void write_until_known(RunRef run, std::uint64_t number, RunnerWrite what, Duration wait, Completion<Written> done);
-  void claim_until_known(ClaimRequest request, Duration wait, Completion<ClaimAnswer> done);
-  void send_report(Run& run);
-  void leave_gate(Run& run);
-  void end_run(const RunRef& run);
-  [[nodiscard]] RetryPolicy policy_of(const ChainTask& task) const {
-    return task.current_step()->retry.value_or(options_.retry);
-  }
-
-  // --- small things
-  /// A reference that close() waits for: what has it may use store, broker and executor. For calls that are under way.
-  class Hold {
-   public:
-    explicit Hold(Self core) : core_(std::move(core)) { core_->begin_call(); }
-    Hold(const Hold& other) : Hold(other.core_) {}
-    Hold(Hold&& other) noexcept = default;
-    Hold& operator=(const Hold&) = delete;
-    ~Hold() {
-      if (core_) core_->end_call();
-    }
-    ChainCore* operator->() const { return core_.get(); }
-
-   private:
-    Self core_;
-  };
-  [[nodiscard]] Hold hold() { return Hold(this->shared_from_this()); }
-  void begin_call() {
-    MutexLock lock(mutex_);
-    ++calls_;
-  }
-  void end_call() {
-    {
-      MutexLock lock(mutex_);
-      if (--calls_ != 0) return;
-    }
-    finish_draining();
-  }
-
-  /// A body of it, from before a lease was lost, has not returned yet.
-  [[nodiscard]] bool is_still_here(const std::string& task_id) const {
-    MutexLock lock(mutex_);
-    return runs_.contains(task_id);
-  }
-  [[nodiscard]] bool may_claim() const {
-    if (store_.fault()) return false;
-    MutexLock lock(mutex_);
-    return life_ == Life::kRunning && has_lease_;
-  }
-  /// True if a failed call must be made again: its effect is not known, and the boot that made it still has its lease.
-  /// A runner that gave up before that would leave a row that no other node may touch.
-  [[nodiscard]] bool is_worth_repeating(const Error& error, const std::string& boot) const {
-    for (const ErrorCode final : {ErrorCode::kStale, ErrorCode::kNotFound, ErrorCode::kInvalid, ErrorCode::kEnded}) {
-      if (error.code == final) return false;
-    }
-    if (store_.fault()) return false;
-    MutexLock lock(mutex_);
-    if (gives_up_at_ && now() >= *gives_up_at_) return false;
-    return has_lease_ && boot == boot_;
-  }
-  void repeat(Duration wait, Function<void()> call) {
-    const Time due = now() + wait;
-    executor_.call_at(due, std::move(call));
-  }
-  void count(std::uint64_t ChainStats::*what) {
-    MutexLock lock(mutex_);
-    ++(counted_.*what);
+    return life_ == Life::kRunning || (life_ == Life::kDraining && has_tickets);
   }
   [[nodiscard]] Time now() const { return executor_.clock().now(); }
-  [[nodiscard]] Life life() const {
-    MutexLock lock(mutex_);
-    return life_;
-  }
-  [[nodiscard]] bool is_running() const { return life() == Life::kRunning; }
-  [[nodiscard]] std::string boot() const {
-    MutexLock lock(mutex_);
-    return boot_;
-  }
-  [[nodiscard]] std::string make_id() {
-    static constexpr char kDigits[] = "0123456789abcdef";
-    std::string id;
-    MutexLock lock(mutex_);
-    for (const std::uint64_t half : {random_.next(), random_.next()}) {
-      for (int shift = 60; shift >= 0; shift -= 4) id += kDigits[(half >> shift) & 15U];
-    }
-    return id;
-  }
-  static std::uint64_t seed_from_the_system();
-  void apply_resize(const Command& command);
-  /// A call to the store as a handle.
-  template <class T, class Call>
-  TaskHandle<T> as_handle(const char* name, Call&& call) {
-    Promise<T> promise(name, {}, executor_.clock());
-    TaskHandle<T> handle = promise.handle();
-    call(
-        Completion<T>([promise = std::move(promise)](Result<T> result) mutable { promise.settle(std::move(result)); }));
-    return handle;
-  }
-  [[nodiscard]] Result<void> check_plugins(const NewTask& task) const;
 
   TaskStore& store_;
   Broker* const broker_;
   Executor& executor_;
-  const PluginRegistry& plugins_;
   const ChainOptions options_;
-  Clock& lease_clock_;
-  std::vector<std::string> own_process_plugins_;
-  WorkFolder work_folder_;
-  AloneGate gate_;
-  BasicFeeder<Faults> feeder_;
-  std::shared_ptr<Alarms> alarms_;
+  ChainCalls calls_;
+  ChainRandom random_;
+  ChainLease lease_;
+  ChainRunner<Faults> runner_;
+  ChainControl control_;
+  ChainSubmit submit_;
+  Retention retention_;
   std::shared_ptr<BasicIntake<Faults>> intake_;  // Null: there is no broker.
-  std::shared_ptr<EventRelay> relay_;
+  std::shared_ptr<EventRelay> relay_;            // Likewise.
 
   mutable Mutex mutex_;
-  Random random_ COHORT_GUARDED_BY(mutex_);
   Life life_ COHORT_GUARDED_BY(mutex_) = Life::kNew;
-  std::string boot_ COHORT_GUARDED_BY(mutex_);
-  bool has_lease_ COHORT_GUARDED_BY(mutex_) = false;
-  Time renewed_ COHORT_GUARDED_BY(mutex_){};  // By the lease's clock: when the last good renewal was sent.
-  bool renewing_ COHORT_GUARDED_BY(mutex_) = false;
-  std::optional<Time> gives_up_at_ COHORT_GUARDED_BY(mutex_);  // Draining: calls are not repeated after that.
+  std::shared_ptr<void> watch_ COHORT_GUARDED_BY(mutex_);
   std::optional<Duration> clock_offset_ COHORT_GUARDED_BY(mutex_);
   Time looked_ COHORT_GUARDED_BY(mutex_){};
   Time took_over_ COHORT_GUARDED_BY(mutex_){};
-  Time cleaned_ COHORT_GUARDED_BY(mutex_){};
-  bool is_cleaning_ COHORT_GUARDED_BY(mutex_) = false;
-  std::uint64_t commands_seen_ COHORT_GUARDED_BY(mutex_) = 0;
-  std::unordered_map<std::string, RunRef> runs_ COHORT_GUARDED_BY(mutex_);
-  struct Kept {
-    LocalFile file;
-    Time until{};
-  };
-  using KeptFiles = std::unordered_map<std::string, Kept>;
-  KeptFiles kept_ COHORT_GUARDED_BY(mutex_);
-  std::map<std::string, std::multiset<std::string>> paused_plugins_ COHORT_GUARDED_BY(mutex_);  // By group.
-  std::uint32_t tickets_ COHORT_GUARDED_BY(mutex_) = 0;  // That have started and not ended.
-  std::uint32_t calls_ COHORT_GUARDED_BY(mutex_) = 0;    // That have not been answered.
   std::vector<Promise<void>> drained_ COHORT_GUARDED_BY(mutex_);
-  ChainStats counted_ COHORT_GUARDED_BY(mutex_);
 };
 
-}  // namespace cohort
+template <class Faults>
+ChainCore<Faults>::ChainCore(TaskStore& store, Executor& executor, const PluginRegistry& plugins, ChainOptions options,
+                             Broker* broker)
+    : store_(store),
+      broker_(broker),
+      executor_(executor),
+      options_(std::move(options)),
+      random_(options_.seed),
+      lease_(
+          store, calls_, random_, options_,
+          [this](const std::string& boot, bool is_first, Completion<void> done) {
+            begin_lease(boot, is_first, std::move(done));
+          },
+          [this] { runner_.lose_claims(); }),
+      runner_(store, executor, plugins, options_, calls_, lease_, random_),
+      control_(store, executor, calls_,
+               {.wake = [this](const std::string& group) { runner_.wake(group); },
+                .stop_run = [this](const std::string& task_id) { runner_.stop_run(task_id); },
+                .has_run = [this](const std::string& task_id) { return runner_.has_run(task_id); },
+                .look_again = [this] { look_again_soon(); }}),
+      submit_(store, executor, plugins, options_, calls_, random_),
+      retention_(store, executor, calls_, options_.retention) {}
 
-#include "chain/chain_node.h"    // IWYU pragma: export
-#include "chain/chain_runner.h"  // IWYU pragma: export
+// --- start
+
+template <class Faults>
+TaskHandle<void> ChainCore<Faults>::start() {
+  {
+    MutexLock lock(mutex_);
+    COHORT_ASSERT(life_ == Life::kNew, "an engine is started once");
+    life_ = Life::kJoining;
+  }
+  if (Result<void> opened = runner_.open(); !opened) return failed_handle<void>(executor_, "start", opened.error());
+  if (broker_ != nullptr) make_intake_and_relay();
+  return as_handle<void>(executor_, "start", [&](Completion<void> done) {
+    lease_.join([this, hold = calls_.hold(), done = std::move(done)](Result<void> joined) mutable {
+      if (joined) begin_running();
+      done(std::move(joined));
+    });
+  });
+}
+
+template <class Faults>
+void ChainCore<Faults>::make_intake_and_relay() {
+  const auto holds = [this, engine = this->weak_from_this()]() -> std::shared_ptr<void> {
+    const auto alive = engine.lock();
+    return alive ? calls_.try_hold() : nullptr;
+  };
+  intake_ = std::make_shared<BasicIntake<Faults>>(
+      *broker_, store_, executor_, [this](const NewTask& task) { return submit_.check(task); },
+      [this](const std::string& group) { runner_.wake(group); }, holds);
+  relay_ = std::make_shared<EventRelay>(*broker_, store_, holds);
+}
+
+template <class Faults>
+void ChainCore<Faults>::begin_running() {
+  {
+    MutexLock lock(mutex_);
+    if (life_ != Life::kJoining) return;
+    life_ = Life::kRunning;
+  }
+  runner_.begin();
+  // Watched first, then looked at: nothing that comes in between is missed.
+  std::shared_ptr<void> watch = store_.watch([this, engine = this->weak_from_this()](const StoreNews& news) {
+    if (const auto alive = engine.lock()) hear(news);
+  });
+  {
+    MutexLock lock(mutex_);
+    watch_ = std::move(watch);
+  }
+  look_for_work();
+  tick();
+  if (intake_) intake_->start();
+  COHORT_LOG(kInfo, "chain", "the engine has started", {"node", lease_.boot()});
+}
+
+// First what the boots before have left, then what operators have asked for.
+template <class Faults>
+void ChainCore<Faults>::begin_lease(const std::string& boot, bool is_first, Completion<void> done) {
+  store_.take_over(boot, options_.folder_is_ours && is_first,
+                   [this, hold = calls_.hold(), is_first, done = std::move(done)](auto taken) mutable {
+                     look_again_soon();  // There is a lease, even if something after it goes wrong.
+                     if (!taken) return done(taken.error());
+                     control_.begin(is_first, std::move(done));
+                   });
+}
+
+// --- while it runs
+
+template <class Faults>
+void ChainCore<Faults>::hear(const StoreNews& news) {
+  if (!is_active()) return;
+  if (news.everything) return look_at_everything();
+  for (const ReadyGroup& each : news.ready) {
+    if (each.next_in > Duration::zero()) {
+      runner_.wake_in(each.group, each.next_in);
+    } else {
+      runner_.wake(each.group, each.count);
+    }
+  }
+  if (news.control) control_.follow();
+  if (relay_ && news.last_event != 0) relay_->look();
+}
+
+template <class Faults>
+void ChainCore<Faults>::look_at_everything() {
+  look_for_work();
+  control_.follow();
+  if (relay_) relay_->look();
+}
+
+template <class Faults>
+void ChainCore<Faults>::look_for_work() {
+  store_.groups_with_work([this, hold = calls_.hold()](Result<std::vector<GroupWork>> work) {
+    if (!work) return look_again_soon();
+    for (const GroupWork& each : *work) {
+      if (each.next_in && *each.next_in > Duration::zero()) {
+        runner_.wake_in(each.group, *each.next_in);
+      } else {
+        runner_.wake(each.group);
+      }
+    }
+  });
+}
+
+// What nodes have left that let their lease run out.
+template <class Faults>
+void ChainCore<Faults>::take_over() {
+  store_.take_over(lease_.boot(), false, [this, hold = calls_.hold()](Result<std::vector<std::string>> groups) {
+    if (!groups) look_again_soon();  // It may have freed something all the same.
+  });
+}
+
+template <class Faults>
+void ChainCore<Faults>::tick() {
+  if (!is_active()) return;
+  bool looks = clock_has_jumped();
+  bool takes_over = false;
+  const bool has_lease = lease_.is_held();
+  {
+    MutexLock lock(mutex_);
+    looks = has_lease && (looks || now() - looked_ >= options_.look_every);
+    if (looks) looked_ = now();
+    takes_over = !options_.folder_is_ours && has_lease && now() - took_over_ >= options_.renew_every;
+    if (takes_over) took_over_ = now();
+  }
+  lease_.tick();
+  runner_.tick();
+  retention_.tick();
+  if (takes_over) take_over();
+  if (looks) look_at_everything();
+  if (relay_) relay_->tick();
+  tick_again_later();
+}
+
+template <class Faults>
+void ChainCore<Faults>::tick_again_later() {
+  const Time due = now() + kTick;
+  executor_.call_at(due, [this, engine = this->weak_from_this(), due] {
+    const auto alive = engine.lock();
+    if (alive && now() >= due) tick();  // Else the executor has ended.
+  });
+}
+
+// Start times follow the wall clock: what has come due by a jump must be looked for.
+template <class Faults>
+bool ChainCore<Faults>::clock_has_jumped() {
+  constexpr Duration kJump = std::chrono::seconds(1);
+  const Duration offset = system_wall_clock().now().time_since_epoch() - boottime_clock().now().time_since_epoch();
+  Duration jump{};
+  {
+    MutexLock lock(mutex_);
+    jump = offset - clock_offset_.value_or(offset);
+    clock_offset_ = offset;
+  }
+  if (jump < kJump && jump > -kJump) return false;
+  COHORT_LOG(kWarning, "chain", "the time of day has jumped; delays and deadlines given as a length do not",
+             {"seconds", std::chrono::duration_cast<std::chrono::seconds>(jump).count()});
+  return true;
+}
+
+// --- ends
+
+template <class Faults>
+TaskHandle<void> ChainCore<Faults>::drain(Duration grace) {
+  Promise<void> promise(executor_, "drain");
+  TaskHandle<void> handle = promise.handle();
+  bool was_running = false;
+  {
+    MutexLock lock(mutex_);
+    was_running = life_ == Life::kRunning;
+    if (life_ != Life::kClosed) life_ = Life::kDraining;
+    drained_.push_back(std::move(promise));
+  }
+  if (was_running) {
+    COHORT_LOG(kInfo, "chain", "draining: nothing new is started", {"node", lease_.boot()},
+               {"running", stats().running}, {"grace", format_duration(grace)});
+  }
+  const Time until = saturating_add(now(), grace);
+  runner_.stop(saturating_add(until, kLastWrites));
+  retention_.stop();
+  if (intake_) intake_->stop();
+  executor_.call_at(until, [this, engine = this->weak_from_this()] {
+    if (const auto alive = engine.lock()) runner_.stop_runs();
+  });
+  finish_draining();
+  return handle;
+}
+
+// When the last ticket has ended and the last call is answered: what this boot still has (kept tasks) is free for
+// others at once.
+template <class Faults>
+void ChainCore<Faults>::finish_draining() {
+  std::vector<Promise<void>> drained;
+  std::shared_ptr<void> watch;
+  {
+    MutexLock lock(mutex_);
+    if (drained_.empty() || !calls_.is_idle()) return;
+    drained = std::exchange(drained_, {});
+    watch = std::move(watch_);
+    life_ = Life::kClosed;
+  }
+  watch.reset();
+  runner_.end();
+  if (relay_) relay_->stop();
+  const std::string boot = lease_.give_up();
+  if (boot.empty()) {
+    for (Promise<void>& each : drained) each.settle({});
+    return;
+  }
+  store_.leave(boot, [drained = std::move(drained)](Result<void>) mutable {
+    COHORT_LOG(kInfo, "chain", "drained: nothing runs any more");
+    for (Promise<void>& each : drained) each.settle({});
+  });
+}
+
+template <class Faults>
+void ChainCore<Faults>::close() {
+  const TaskHandle<void> drained = drain(Duration::zero());
+  runner_.open_gate();
+  static_cast<void>(drained.await());
+}
+
+template <class Faults>
+ChainStats ChainCore<Faults>::stats() const {
+  ChainStats stats;
+  runner_.add_to(stats);
+  stats.boot = lease_.boot();
+  stats.has_lease = lease_.is_held();
+  stats.lost_leases = lease_.times_lost();
+  MutexLock lock(mutex_);
+  stats.draining = life_ == Life::kDraining;
+  return stats;
+}
+
+}  // namespace cohort

@@ -1,24 +1,17 @@
 #include "cohort/chain/chain_engine.h"
 
-#include <random>
 #include <utility>
 
 #include "chain/chain_core.h"
 
 namespace cohort {
 
-template <class Faults>
-std::uint64_t ChainCore<Faults>::seed_from_the_system() {
-  std::random_device device;
-  return (std::uint64_t{device()} << 32U) | device();
-}
-
 template class ChainCore<NoChainFaults>;
 
 class ChainEngine::Impl {
  public:
   Impl(TaskStore& store, Executor& executor, const PluginRegistry& plugins, ChainOptions options, Broker* broker)
-      : core(std::make_shared<ChainCore<NoChainFaults>>(store, executor, plugins, std::move(options), broker)) {}
+      : core(ChainCore<NoChainFaults>::make(store, executor, plugins, std::move(options), broker)) {}
   std::shared_ptr<ChainCore<NoChainFaults>> core;
 };
 
@@ -29,21 +22,25 @@ ChainEngine::~ChainEngine() { impl_->core->close(); }
 
 TaskHandle<void> ChainEngine::start() { return impl_->core->start(); }
 TaskHandle<void> ChainEngine::drain(Duration grace) { return impl_->core->drain(grace); }
-TaskHandle<Submitted> ChainEngine::submit(NewTask task) { return impl_->core->submit(std::move(task)); }
+TaskHandle<Submitted> ChainEngine::submit(NewTask task) { return impl_->core->tasks().submit(std::move(task)); }
 TaskHandle<std::vector<Result<Submitted>>> ChainEngine::submit_all(std::vector<NewTask> tasks) {
-  return impl_->core->submit_all(std::move(tasks));
+  return impl_->core->tasks().submit_all(std::move(tasks));
 }
-TaskHandle<Written> ChainEngine::cancel(std::string task_id, std::string reason) {
-  return impl_->core->cancel(std::move(task_id), std::move(reason));
+TaskHandle<ChainRow> ChainEngine::cancel(std::string task_id, std::string reason) {
+  return impl_->core->control().cancel(std::move(task_id), std::move(reason));
 }
-TaskHandle<ChainTask> ChainEngine::replay(ReplayRequest request) { return impl_->core->replay(std::move(request)); }
-TaskHandle<ChainTask> ChainEngine::ready(std::string task_id) { return impl_->core->ready(std::move(task_id)); }
-TaskHandle<void> ChainEngine::pause_group(std::string group) { return impl_->core->set_paused(std::move(group), true); }
+TaskHandle<ChainTask> ChainEngine::replay(ReplayRequest request) {
+  return impl_->core->tasks().replay(std::move(request));
+}
+TaskHandle<ChainTask> ChainEngine::ready(std::string task_id) { return impl_->core->tasks().ready(std::move(task_id)); }
+TaskHandle<void> ChainEngine::pause_group(std::string group) {
+  return impl_->core->control().set_paused(std::move(group), true);
+}
 TaskHandle<void> ChainEngine::resize_group(std::string group, GroupLimits limits) {
-  return impl_->core->resize(std::move(group), limits);
+  return impl_->core->control().resize(std::move(group), limits);
 }
 TaskHandle<void> ChainEngine::resume_group(std::string group) {
-  return impl_->core->set_paused(std::move(group), false);
+  return impl_->core->control().set_paused(std::move(group), false);
 }
 void ChainEngine::pause_intake() {
   if (impl_->core->intake() != nullptr) impl_->core->intake()->pause();

@@ -11,7 +11,8 @@ std::string text_of(const nlohmann::json& value) {
 }
 
 bool brings_letter(const ChainEvent& event) {
-  return event.kind == "failed" || event.kind == "expired" || event.kind == "poison" || event.kind == "refused";
+  return event.kind == EventKind::kFailed || event.kind == EventKind::kExpired || event.kind == EventKind::kPoison ||
+         event.kind == EventKind::kRefused;
 }
 
 }  // namespace
@@ -19,13 +20,23 @@ bool brings_letter(const ChainEvent& event) {
 void EventRelay::look() {
   {
     MutexLock lock(mutex_);
+    if (busy_) is_asked_again_ = true;
     if (busy_ || stopped_) return;
     busy_ = true;
+    has_failed_ = false;
   }
   store_.cursor(kCursor, [self = shared_from_this(), hold = hold_()](Result<std::uint64_t> after) {
     if (!after || self->is_stopped()) return self->end(false);
     self->read(*after);
   });
+}
+
+void EventRelay::tick() {
+  {
+    MutexLock lock(mutex_);
+    if (!has_failed_) return;
+  }
+  look();
 }
 
 void EventRelay::stop() {
@@ -40,7 +51,7 @@ bool EventRelay::is_stopped() {
 
 void EventRelay::read(std::uint64_t after) {
   store_.events(after, kBatch, [self = shared_from_this(), hold = hold_()](Result<std::vector<ChainEvent>> events) {
-    if (!events || events->empty() || self->is_stopped()) return self->end(false);
+    if (!events || events->empty() || self->is_stopped()) return self->end(events.ok());
     self->publish(*std::move(events));
   });
 }
@@ -61,8 +72,9 @@ void EventRelay::publish_letters(std::vector<ChainEvent> events, std::size_t fro
   if (from == events.size()) {
     const std::uint64_t last = events.back().sequence;
     const bool more = events.size() == kBatch;
-    store_.set_cursor(kCursor, last,
-                      [self = shared_from_this(), hold = hold_(), more](Result<void> set) { self->end(set && more); });
+    store_.set_cursor(kCursor, last, [self = shared_from_this(), hold = hold_(), more](Result<void> set) {
+      self->end(set.ok(), more);
+    });
     return;
   }
   const std::string id = events[from].task_id;
@@ -77,12 +89,15 @@ void EventRelay::publish_letters(std::vector<ChainEvent> events, std::size_t fro
   });
 }
 
-void EventRelay::end(bool more) {
+void EventRelay::end(bool succeeded, bool more) {
+  bool looks_again = false;
   {
     MutexLock lock(mutex_);
     busy_ = false;
+    has_failed_ = !succeeded;
+    looks_again = std::exchange(is_asked_again_, false) || more;
   }
-  if (more) look();
+  if (looks_again && succeeded) look();
 }
 
 }  // namespace cohort

@@ -20,8 +20,10 @@ class EventRelay : public std::enable_shared_from_this<EventRelay> {
 
   /// While somebody has what `hold` gave, broker and store are there.
   EventRelay(Broker& broker, TaskStore& store, Hold hold) : broker_(broker), store_(store), hold_(std::move(hold)) {}
-  /// Publishes what is new. Does nothing while it is at it.
+  /// Publishes what is new; if that is under way, looks once more at its end.
   void look();
+  /// Looks again if the last look has failed. Called once a second.
+  void tick();
   void stop();
 
  private:
@@ -31,7 +33,7 @@ class EventRelay : public std::enable_shared_from_this<EventRelay> {
   void read(std::uint64_t after);
   void publish(std::vector<ChainEvent> events);
   void publish_letters(std::vector<ChainEvent> events, std::size_t from);
-  void end(bool more);
+  void end(bool succeeded, bool more = false);
   [[nodiscard]] bool is_stopped();
 
   Broker& broker_;
@@ -39,6 +41,8 @@ class EventRelay : public std::enable_shared_from_this<EventRelay> {
   const Hold hold_;
   Mutex mutex_;
   bool busy_ COHORT_GUARDED_BY(mutex_) = false;
+  bool is_asked_again_ COHORT_GUARDED_BY(mutex_) = false;  // While busy.
+  bool has_failed_ COHORT_GUARDED_BY(mutex_) = false;
   bool stopped_ COHORT_GUARDED_BY(mutex_) = false;
 };
 

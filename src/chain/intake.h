@@ -117,7 +117,9 @@ class BasicIntake : public std::enable_shared_from_this<BasicIntake<Faults>> {
                      }
                      self->count(*answers);
                      for (const IntakeAnswer& each : *answers) {
-                       if (!each.group.empty()) self->wake_(each.group);
+                       // A message for the second time: the news of the first may have been lost with its answer.
+                       const bool is_repeated = each.outcome == IntakeOutcome::kDuplicate;
+                       if (is_repeated && !each.group.empty()) self->wake_(each.group);
                      }
                      if (Faults::kAcknowledgeEarly || self->is_stopped()) return self->end_round(true);
                      self->broker_.acknowledge(std::move(messages), [self, hold](Result<void>) {

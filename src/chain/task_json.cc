@@ -294,10 +294,10 @@ json to_json(const DeadLetter& letter) {
 
 json to_json(const ChainEvent& event) {
   // An event of a completed step, or chain, has the index behind it.
-  const bool is_behind = event.kind == "step_completed" || event.kind == "completed";
-  json out = {{"sequence", event.sequence}, {"at", format_time(event.at)},
-              {"kind", event.kind},         {"task_id", event.task_id},
-              {"group", event.group},       {"step", is_behind ? event.step : event.step + 1}};
+  const bool is_behind = event.kind == EventKind::kStepCompleted || event.kind == EventKind::kCompleted;
+  json out = {{"sequence", event.sequence},    {"at", format_time(event.at)},
+              {"kind", to_string(event.kind)}, {"task_id", event.task_id},
+              {"group", event.group},          {"step", is_behind ? event.step : event.step + 1}};
   if (!event.detail.empty()) out["detail"] = event.detail;
   return out;
 }

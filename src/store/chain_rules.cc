@@ -12,9 +12,9 @@ constexpr const char* kPoisonous = "its node died twice while this step ran, and
 // How long a boot that seems dead has to be heard of again before its suspect is convicted.
 constexpr Duration kVerdictAfter = std::chrono::minutes(1);
 
-void tell(const ChainTask& task, std::string_view kind, std::string detail, StoreTime now, Effects& effects) {
+void tell(const ChainTask& task, EventKind kind, std::string detail, StoreTime now, Effects& effects) {
   effects.events.push_back({.at = now.wall,
-                            .kind = std::string(kind),
+                            .kind = kind,
                             .task_id = task.id(),
                             .group = task.request.group,
                             .step = task.step,
@@ -77,7 +77,7 @@ void end(ChainTask& task, ChainState state, const std::string& said, StoreTime n
   task.due_after.reset();
   task.kept_until.reset();
   if (state == ChainState::kCompleted) task.error.clear();
-  tell(task, to_string(state), detail, now, effects);
+  tell(task, end_event_of(state), detail, now, effects);
   if (!has_dead_letter(state)) return;
   task.error = detail;
   effects.dead_letter = DeadLetter{.task_id = task.id(),
@@ -145,7 +145,7 @@ class Apply {
     reset_step(task_);
     ++task_.step;
     if (task_.current_step() == nullptr) return end(task_, ChainState::kCompleted, checkpoint.skipped, now_, effects_);
-    tell(task_, "step_completed", clipped(checkpoint.skipped), now_, effects_);
+    tell(task_, EventKind::kStepCompleted, clipped(checkpoint.skipped), now_, effects_);
     if (may_not_go_on()) return;
     if (checkpoint.begin_next) begin_attempt(task_, false, now_);
   }
@@ -261,7 +261,11 @@ IntakeOutcome take_in(ChainTask& task, const TakenIn& message, StoreTime now, Du
 }
 
 ChainEvent refusal_of(const DeadLetter& letter, WallTime now) {
-  return {.at = now, .kind = "refused", .task_id = letter.task_id, .group = letter.group, .detail = letter.reason};
+  return {.at = now,
+          .kind = EventKind::kRefused,
+          .task_id = letter.task_id,
+          .group = letter.group,
+          .detail = letter.reason};
 }
 
 DeadLetter letter_of(const TakenIn& message, const std::string& reason, WallTime now) {
@@ -285,9 +289,12 @@ bool is_claimable(const ChainTask& task, const std::string& boot, StoreTime now)
   return !task.kept_until || *task.kept_until <= now.steady || task.owner == boot;
 }
 
+Duration time_until_due_for_owner(const ChainTask& task, StoreTime now) {
+  return task.due_at ? time_until(*task.due_at, task.due_after ? now.steady : now.wall) : Duration::zero();
+}
+
 Duration time_until_due(const ChainTask& task, StoreTime now) {
-  const Duration due =
-      task.due_at ? time_until(*task.due_at, task.due_after ? now.steady : now.wall) : Duration::zero();
+  const Duration due = time_until_due_for_owner(task, now);
   return task.kept_until ? std::max(due, time_until(*task.kept_until, now.steady)) : due;
 }
 
@@ -338,10 +345,10 @@ void claim(ChainTask& task, const ClaimRequest& request, std::uint64_t epoch, bo
   if (request.begin && !suspect) begin_attempt(task, false, now);
 }
 
-Result<Written> write(ChainTask& task, const Claim& claim, std::uint64_t number, const RunnerWrite& write,
-                      StoreTime now, Duration held, Effects& effects) {
+Result<ChainRow> write(ChainTask& task, const Claim& claim, std::uint64_t number, const RunnerWrite& write,
+                       StoreTime now, Duration held, Effects& effects) {
   if (task.epoch != claim.epoch) return stale(task, claim);
-  if (number != 0 && number == task.writes) return Written{task.state, task.cancel_requested};  // Its answer was lost.
+  if (number != 0 && number == task.writes) return ChainRow(task);  // Its answer was lost.
   if (task.state != ChainState::kProcessing || task.owner != claim.boot) return stale(task, claim);
   if (number != 0) {
     if (number != task.writes + 1) return stale(task, claim);
@@ -350,7 +357,7 @@ Result<Written> write(ChainTask& task, const Claim& claim, std::uint64_t number,
     task.writes = number;
   }
   std::visit(Apply(task, now, held, effects), write);
-  return Written{task.state, task.cancel_requested};
+  return ChainRow(task);
 }
 
 void take_over(ChainTask& task, Death death, StoreTime now, Effects& effects) {
@@ -372,19 +379,19 @@ void take_over(ChainTask& task, Death death, StoreTime now, Effects& effects) {
     task.died_alone_with = owner;
     set_delay(task, kVerdictAfter, now);
   }
-  tell(task, "taken_over", owner, now, effects);
+  tell(task, EventKind::kTakenOver, owner, now, effects);
 }
 
-Result<Written> cancel(ChainTask& task, const std::string& reason, StoreTime now, Effects& effects) {
+Result<ChainRow> cancel(ChainTask& task, const std::string& reason, StoreTime now, Effects& effects) {
   if (is_final(task.state)) {
-    if (task.state == ChainState::kCancelled) return Written{task.state, true};
+    if (task.state == ChainState::kCancelled) return ChainRow(task);
     return Error{ErrorCode::kConflict, "task '" + task.id() + "' has ended as " + std::string(to_string(task.state)) +
                                            " and cannot be cancelled any more"};
   }
   task.cancel_requested = true;
   task.error = clipped(reason);
   if (task.state != ChainState::kProcessing) end(task, ChainState::kCancelled, reason, now, effects);
-  return Written{task.state, true};
+  return ChainRow(task);
 }
 
 Duration time_until(WallTime due, WallTime now) {
@@ -421,7 +428,7 @@ Result<void> replay(ChainTask& task, const ReplayRequest& request, StoreTime now
   task.error.clear();
   task.message_id = request.message_id;
   effects.drops_dead_letter = true;
-  tell(task, "replayed", "from step " + std::to_string(from + 1), now, effects);
+  tell(task, EventKind::kReplayed, "from step " + std::to_string(from + 1), now, effects);
   return {};
 }
 

@@ -44,13 +44,15 @@ void reach_start(ChainTask& task, StoreTime now);
 /// When is_claimable() turns true by time alone, from now; zero: it is due. At most a day, so that a sleeper looks
 /// again.
 [[nodiscard]] Duration time_until_due(const ChainTask& task, StoreTime now);
+/// When the boot that keeps it may claim it; else as time_until_due().
+[[nodiscard]] Duration time_until_due_for_owner(const ChainTask& task, StoreTime now);
 /// Two boots died with this step running in their process, or the task was replayed as poison.
 [[nodiscard]] bool is_suspect(const ChainTask& task, const ClaimRequest& request,
                               const std::function<bool(const std::string& boot)>& came_back);
 void claim(ChainTask& task, const ClaimRequest& request, std::uint64_t epoch, bool suspect, StoreTime now);
 /// kStale unless the claim is the current one.
-[[nodiscard]] Result<Written> write(ChainTask& task, const Claim& claim, std::uint64_t number, const RunnerWrite& write,
-                                    StoreTime now, Duration held, Effects& effects);
+[[nodiscard]] Result<ChainRow> write(ChainTask& task, const Claim& claim, std::uint64_t number,
+                                     const RunnerWrite& write, StoreTime now, Duration held, Effects& effects);
 /// Why a claim is taken from its owner.
 enum class Death : std::uint8_t {
   kLeft,      ///< It gave up by itself.
@@ -68,7 +70,7 @@ void take_over(ChainTask& task, Death death, StoreTime now, Effects& effects);
 /// How long until then; at most a day, so that who waits for it looks again in between.
 [[nodiscard]] Duration time_until(WallTime due, WallTime now);
 
-[[nodiscard]] Result<Written> cancel(ChainTask& task, const std::string& reason, StoreTime now, Effects& effects);
+[[nodiscard]] Result<ChainRow> cancel(ChainTask& task, const std::string& reason, StoreTime now, Effects& effects);
 [[nodiscard]] Result<void> replay(ChainTask& task, const ReplayRequest& request, StoreTime now, Duration held,
                                   Effects& effects);
 

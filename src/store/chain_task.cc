@@ -4,7 +4,9 @@
 #include <array>
 #include <ostream>
 
+#include "cohort/base/assert.h"
 #include "cohort/base/utf8.h"
+#include "cohort/store/task_store.h"
 
 namespace cohort {
 
@@ -12,6 +14,17 @@ namespace {
 
 constexpr std::array<std::string_view, kChainStates> kNames = {"pending", "ready",     "processing", "completed",
                                                                "failed",  "cancelled", "expired",    "poison"};
+
+constexpr std::array<std::string_view, 9> kEventNames = {
+    "completed", "failed", "cancelled", "expired", "poison", "step_completed", "replayed", "taken_over", "refused"};
+constexpr std::array<std::string_view, 4> kCommandNames = {"pause_group", "resume_group", "resize_group", "cancel"};
+
+template <class Enum, std::size_t kCount>
+std::optional<Enum> value_of(const std::array<std::string_view, kCount>& names, std::string_view name) {
+  const auto found = std::ranges::find(names, name);
+  if (found == names.end()) return std::nullopt;
+  return static_cast<Enum>(found - names.begin());
+}
 
 Error too_long(const char* what, std::size_t bytes, std::size_t most, const char* unit = "characters") {
   return {ErrorCode::kInvalid, "the " + std::string(what) + " of the task has " + std::to_string(bytes) + " " + unit +
@@ -55,17 +68,27 @@ class Hash {
 
 std::string_view to_string(ChainState state) { return kNames.at(static_cast<std::size_t>(state)); }
 
-std::optional<ChainState> chain_state_of(std::string_view name) {
-  const auto found = std::ranges::find(kNames, name);
-  if (found == kNames.end()) return std::nullopt;
-  return static_cast<ChainState>(found - kNames.begin());
+std::optional<ChainState> chain_state_of(std::string_view name) { return value_of<ChainState>(kNames, name); }
+
+std::string_view to_string(EventKind kind) { return kEventNames.at(static_cast<std::size_t>(kind)); }
+
+std::optional<EventKind> event_kind_of(std::string_view name) { return value_of<EventKind>(kEventNames, name); }
+
+EventKind end_event_of(ChainState state) {
+  COHORT_ASSERT(is_final(state), "only a task that has ended has an event of its end");
+  return static_cast<EventKind>(static_cast<std::size_t>(state) - static_cast<std::size_t>(ChainState::kCompleted));
 }
+
+std::string_view to_string(CommandKind kind) { return kCommandNames.at(static_cast<std::size_t>(kind)); }
+
+std::optional<CommandKind> command_kind_of(std::string_view name) { return value_of<CommandKind>(kCommandNames, name); }
 
 bool is_sequence_reference(std::string_view id) {
   return id.size() > 1 && id[0] == '@' && id.find_first_not_of("0123456789", 1) == std::string_view::npos;
 }
 
 std::ostream& operator<<(std::ostream& out, ChainState state) { return out << to_string(state); }
+std::ostream& operator<<(std::ostream& out, EventKind kind) { return out << to_string(kind); }
 
 std::string step_name(const ChainStep& step, std::size_t index) {
   return "step " + std::to_string(index + 1) + (step.plugin.empty() ? "" : " ('" + step.plugin + "')");

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "store/chain_rules.h"
+#include "store/watchers.h"
 
 namespace cohort {
 
@@ -14,6 +15,14 @@ Error no_such_task(const std::string& id) { return {ErrorCode::kNotFound, "there
 bool same_request(const NewTask& a, const NewTask& b) { return request_hash(a) == request_hash(b); }
 
 }  // namespace
+
+MemoryStore::MemoryStore(WallClock& clock, PlantedBugs bugs, const Clock* steady)
+    : clock_(clock),
+      steady_(steady),
+      bugs_(bugs),
+      watchers_(std::make_unique<Watchers>()),
+      news_(std::make_unique<NewsOfChange>()) {}
+MemoryStore::~MemoryStore() = default;
 
 StoreTime MemoryStore::now() const {
   constexpr WallTime kStart = std::chrono::sys_days(std::chrono::year(2026) / 1 / 1);
@@ -44,13 +53,19 @@ void MemoryStore::keep(const ChainTask& task) {
 }
 
 template <class Change>
-auto MemoryStore::change(ChainTask& task, Change&& change) {
+auto MemoryStore::change(ChainTask& task, Change&& change, bool is_new) {
   chain_rules::Effects effects;
+  const bool was_claimable = task.state == ChainState::kReady && !is_new;
+  const std::string owner_before = task.owner;
   auto answer = change(effects);
   keep(task);
   for (ChainEvent& event : effects.events) {
     event.sequence = ++event_sequence_;
+    news_->add_event(event_sequence_);
     events_.push_back(std::move(event));
+  }
+  if (task.state == ChainState::kReady && (!was_claimable || owner_before != task.owner)) {
+    news_->add_ready(task.request.group, chain_rules::time_until_due_for_owner(task, now()));
   }
   std::vector<AttemptRecord>& attempts = attempts_[task.id()];
   for (AttemptRecord& attempt : effects.attempts) attempts.push_back(std::move(attempt));
@@ -61,6 +76,17 @@ auto MemoryStore::change(ChainTask& task, Change&& change) {
   return answer;
 }
 
+void MemoryStore::tell_news() {
+  StoreNews news;
+  {
+    MutexLock lock(mutex_);
+    news = news_->take();
+  }
+  watchers_->tell(news);
+}
+
+std::shared_ptr<void> MemoryStore::watch(StoreWatch watch) { return watchers_->add(std::move(watch)); }
+
 void MemoryStore::submit(std::vector<NewTask> tasks, Completion<std::vector<Result<Submitted>>> done) {
   std::vector<Result<Submitted>> answers;
   {
@@ -68,6 +94,7 @@ void MemoryStore::submit(std::vector<NewTask> tasks, Completion<std::vector<Resu
     const StoreTime now = this->now();
     for (NewTask& task : tasks) answers.push_back(submit_one(std::move(task), now));
   }
+  tell_news();
   done(std::move(answers));
 }
 
@@ -92,10 +119,13 @@ Result<Submitted> MemoryStore::submit_one(NewTask request, StoreTime now) {
   task.held_before = held(task.request.group, now);
   ChainTask& there = tasks_[task.id()] = task;
   if (!there.request.idempotency_key.empty()) keys_[{there.request.group, there.request.idempotency_key}] = there.id();
-  return change(there, [&](chain_rules::Effects& more) {
-    more = std::move(effects);
-    return Submitted{there.id(), there.state, false};
-  });
+  return change(
+      there,
+      [&](chain_rules::Effects& more) {
+        more = std::move(effects);
+        return Submitted{there.id(), there.state, false};
+      },
+      true);
 }
 
 void MemoryStore::take_in(std::vector<TakenIn> messages, Completion<std::vector<IntakeAnswer>> done) {
@@ -105,6 +135,7 @@ void MemoryStore::take_in(std::vector<TakenIn> messages, Completion<std::vector<
     const StoreTime now = this->now();
     for (TakenIn& message : messages) answers.push_back(take_in_one(message, now));
   }
+  tell_news();
   done(std::move(answers));
 }
 
@@ -115,6 +146,7 @@ IntakeAnswer MemoryStore::refuse(const TakenIn& message, IntakeOutcome outcome, 
   refused_messages_.insert(message.message_id);
   events_.push_back(chain_rules::refusal_of(letter, now.wall));
   events_.back().sequence = ++event_sequence_;
+  news_->add_event(event_sequence_);
   const std::string id = letter.task_id;
   letters_[id] = std::move(letter);
   return {outcome, ""};
@@ -162,6 +194,7 @@ void MemoryStore::join(NodeLease node, Duration lease, Completion<void> done) {
     const auto [place, is_new] = boots_.try_emplace(boot, Boot{std::move(node), until});
     if (!is_new && place->second.dead) answer = Error{ErrorCode::kExists, "boot '" + boot + "' has been used before"};
   }
+  tell_news();
   done(std::move(answer));
 }
 
@@ -209,6 +242,7 @@ void MemoryStore::leave(std::string boot, Completion<void> done) {
       free_claims_of(boot, chain_rules::Death::kLeft, now(), groups);
     }
   }
+  tell_news();
   done({});
 }
 
@@ -224,6 +258,7 @@ void MemoryStore::take_over(std::string boot, bool all_others, Completion<std::v
       free_claims_of(name, death, now, groups);
     }
   }
+  tell_news();
   done(std::vector<std::string>(groups.begin(), groups.end()));
 }
 
@@ -240,6 +275,7 @@ void MemoryStore::claim(ClaimRequest request, Completion<ClaimAnswer> done) {
       answer = claim_one(request, now);
     }
   }
+  tell_news();
   done(std::move(answer));
 }
 
@@ -293,8 +329,8 @@ ClaimAnswer MemoryStore::claim_one(const ClaimRequest& request, StoreTime now) {
   return answer;
 }
 
-void MemoryStore::write(Claim claim, std::uint64_t number, RunnerWrite write, Completion<Written> done) {
-  Result<Written> answer = no_such_task(claim.task_id);
+void MemoryStore::write(Claim claim, std::uint64_t number, RunnerWrite write, Completion<ChainRow> done) {
+  Result<ChainRow> answer = no_such_task(claim.task_id);
   {
     MutexLock lock(mutex_);
     note_sign_of_life(claim.boot);
@@ -311,6 +347,7 @@ void MemoryStore::write(Claim claim, std::uint64_t number, RunnerWrite write, Co
       });
     }
   }
+  tell_news();
   done(std::move(answer));
 }
 
@@ -335,8 +372,8 @@ void MemoryStore::groups_with_work(Completion<std::vector<GroupWork>> done) {
   done(std::move(work));
 }
 
-void MemoryStore::cancel(std::string task_id, std::string reason, Completion<Written> done) {
-  Result<Written> answer = no_such_task(task_id);
+void MemoryStore::cancel(std::string task_id, std::string reason, Completion<ChainRow> done) {
+  Result<ChainRow> answer = no_such_task(task_id);
   {
     MutexLock lock(mutex_);
     if (ChainTask* task = find(task_id)) {
@@ -344,6 +381,7 @@ void MemoryStore::cancel(std::string task_id, std::string reason, Completion<Wri
           *task, [&](chain_rules::Effects& effects) { return chain_rules::cancel(*task, reason, now(), effects); });
     }
   }
+  tell_news();
   done(std::move(answer));
 }
 
@@ -361,6 +399,7 @@ void MemoryStore::replay(ReplayRequest request, Completion<ChainTask> done) {
       });
     }
   }
+  tell_news();
   done(std::move(answer));
 }
 
@@ -373,8 +412,10 @@ void MemoryStore::pause_group(std::string group, bool paused, Completion<void> d
     if (!paused && of.paused_since) {
       of.paused_total += now.steady - *of.paused_since;
       of.paused_since.reset();
+      if (!of.ready.empty()) news_->add_ready(group, Duration::zero());
     }
   }
+  tell_news();
   done({});
 }
 
@@ -385,7 +426,9 @@ void MemoryStore::command(Command command, Completion<std::uint64_t> done) {
     command.sequence = sequence = commands_.empty() ? 1 : commands_.back().sequence + 1;
     command.at = clock_.now();
     commands_.push_back(std::move(command));
+    news_->add_command();
   }
+  tell_news();
   done(sequence);
 }
 
@@ -423,6 +466,7 @@ void MemoryStore::ready(std::string task_id, Completion<ChainTask> done) {
       });
     }
   }
+  tell_news();
   done(std::move(answer));
 }
 
@@ -610,10 +654,10 @@ void MemoryStore::remove_ended(Duration older_than, std::uint32_t limit, Complet
     left = limit;
     std::map<std::string, std::uint64_t> resized;
     for (const Command& each : commands_) {
-      if (each.kind == "resize_group") resized[each.target] = each.sequence;
+      if (each.kind == CommandKind::kResizeGroup) resized[each.target] = each.sequence;
     }
     std::erase_if(commands_, [&](const Command& command) {
-      const bool holds = command.kind == "resize_group" && resized[command.target] == command.sequence;
+      const bool holds = command.kind == CommandKind::kResizeGroup && resized[command.target] == command.sequence;
       return command.at <= before && !holds && left > 0 && left-- > 0;
     });
     std::erase_if(letters_, [&](const auto& each) COHORT_REQUIRES(mutex_) {
@@ -627,6 +671,7 @@ void MemoryStore::remove_ended(Duration older_than, std::uint32_t limit, Complet
              [&, &row = task](chain_rules::Effects& effects) { return chain_rules::expire(row, now, effects), 0; });
     }
   }
+  tell_news();
   done(removed);
 }
 

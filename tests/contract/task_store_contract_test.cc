@@ -62,16 +62,16 @@ class TaskStoreContract : public testing::TestWithParam<Kind> {
   ClaimAnswer claim(const std::string& group = "g", const std::string& boot = "boot-a") {
     return *claim(ClaimRequest{.id = "", .boot = boot, .group = group});
   }
-  Result<Written> write(const ChainTask& claimed, std::uint64_t number, RunnerWrite what) {
-    return wait<Written>([&](auto done) {
+  Result<ChainRow> write(const ChainTask& claimed, std::uint64_t number, RunnerWrite what) {
+    return wait<ChainRow>([&](auto done) {
       store().write({claimed.id(), claimed.owner, claimed.epoch}, number, what, std::move(done));
     });
   }
   ChainTask get(const std::string& id) {
     return *wait<ChainTask>([&](auto done) { store().get(id, std::move(done)); });
   }
-  Result<Written> cancel(const std::string& id) {
-    return wait<Written>([&](auto done) { store().cancel(id, "no longer wanted", std::move(done)); });
+  Result<ChainRow> cancel(const std::string& id) {
+    return wait<ChainRow>([&](auto done) { store().cancel(id, "no longer wanted", std::move(done)); });
   }
   Result<ChainTask> replay(ReplayRequest request) {
     return wait<ChainTask>([&](auto done) { store().replay(request, std::move(done)); });
@@ -85,7 +85,7 @@ class TaskStoreContract : public testing::TestWithParam<Kind> {
   std::vector<std::string> event_kinds(std::uint64_t after = 0) {
     std::vector<std::string> kinds;
     const auto events = wait<std::vector<ChainEvent>>([&](auto done) { store().events(after, 100, std::move(done)); });
-    for (const ChainEvent& each : *events) kinds.push_back(each.kind);
+    for (const ChainEvent& each : *events) kinds.emplace_back(to_string(each.kind));
     return kinds;
   }
   std::vector<GroupWork> work() {
@@ -587,17 +587,111 @@ TEST_P(TaskStoreContract, ListsByFilterNewestFirst) {
   EXPECT_EQ(stats->tasks[static_cast<std::size_t>(ChainState::kReady)], 4U);
 }
 
+TEST_P(TaskStoreContract, AWriteAnswersWithTheRowItLeaves) {
+  ASSERT_TRUE(submit(task("t")));
+  const ChainTask claimed = *claim().task;
+  const auto checkpointed = write(claimed, 1, Checkpoint{.step = 0, .context = R"({"a":1})", .ran = 3s});
+  ASSERT_TRUE(checkpointed);
+  EXPECT_EQ(checkpointed->step, 1U);
+  EXPECT_EQ(checkpointed->context, R"({"a":1})");
+  EXPECT_EQ(checkpointed->ran, 3s);
+  EXPECT_FALSE(checkpointed->attempt_open);
+  const auto begun = write(claimed, 2, AttemptBegun());
+  EXPECT_EQ(begun->attempt, 1U);
+  EXPECT_TRUE(begun->attempt_open);
+  const auto repeated = write(claimed, 2, AttemptBegun());
+  EXPECT_EQ(repeated->attempt, 1U) << "its answer was lost";
+  const auto cancelled = cancel("t");
+  EXPECT_TRUE(cancelled->cancel_requested);
+  EXPECT_EQ(cancelled->state, ChainState::kProcessing);
+  EXPECT_EQ(write(claimed, 3, Checkpoint{.step = 1})->state, ChainState::kCompleted);
+}
+
+// News in the order in which they came, as one text.
+class Heard {
+ public:
+  explicit Heard(TaskStore& store)
+      : watch_(store.watch([this](const StoreNews& news) {
+          MutexLock lock(mutex_);
+          for (const ReadyGroup& each : news.ready) {
+            text_ += each.group + "*" + std::to_string(each.count);
+            if (each.next_in > Duration::zero()) text_ += " later";
+            text_ += " ";
+          }
+          if (news.control) text_ += "control ";
+          if (news.last_event != 0) text_ += "event ";
+        })) {}
+  void stop() { watch_.reset(); }
+  std::string take() {
+    MutexLock lock(mutex_);
+    return std::exchange(text_, {});
+  }
+
+ private:
+  Mutex mutex_;
+  std::string text_ COHORT_GUARDED_BY(mutex_);
+  std::shared_ptr<void> watch_;
+};
+
+TEST_P(TaskStoreContract, WatchersHearWhatBecomesReady) {
+  Heard heard(store());
+  const auto both = wait<std::vector<Result<Submitted>>>([&](auto done) {
+    store().submit({task("a"), task("b")}, std::move(done));
+  });
+  ASSERT_TRUE(both);
+  EXPECT_EQ(heard.take(), "g*2 ");
+  NewTask late = task("c");
+  late.start_at = now() + 60s;
+  ASSERT_TRUE(submit(late));
+  EXPECT_EQ(heard.take(), "g*1 later ");
+  ASSERT_TRUE(submit(task("a")));
+  EXPECT_EQ(heard.take(), "") << "it was there already";
+
+  const ChainTask claimed = *claim().task;
+  EXPECT_EQ(heard.take(), "");
+  ASSERT_TRUE(write(claimed, 1, AttemptEnded{.give_back = true, .delay = 5s, .keep = 60s}));
+  EXPECT_EQ(heard.take(), "g*1 later ");
+  const ChainTask next = *claim().task;
+  ASSERT_TRUE(write(next, 1, AttemptEnded{.failed = false, .give_back = true}));
+  EXPECT_EQ(heard.take(), "g*1 ");
+
+  ASSERT_TRUE(wait<void>([&](auto done) { store().leave("boot-a", std::move(done)); }));
+  EXPECT_EQ(heard.take(), "g*1 later ") << "what it kept is free";
+  heard.stop();
+  ASSERT_TRUE(submit(task("d")));
+  EXPECT_EQ(heard.take(), "");
+}
+
+TEST_P(TaskStoreContract, WatchersHearOfControlAndEvents) {
+  ASSERT_TRUE(submit(task("t")));
+  Heard heard(store());
+  pause("g", true);
+  EXPECT_EQ(heard.take(), "") << "nothing is ready by that";
+  pause("g", false);
+  EXPECT_EQ(heard.take(), "g*1 ");
+  ASSERT_TRUE(wait<std::uint64_t>(
+      [&](auto done) { store().command({.kind = CommandKind::kResumeGroup, .target = "g"}, std::move(done)); }));
+  EXPECT_EQ(heard.take(), "control ");
+  ASSERT_TRUE(cancel("t"));
+  EXPECT_EQ(heard.take(), "event ");
+  ASSERT_TRUE(replay({.task_id = "t"}));
+  EXPECT_EQ(heard.take(), "g*1 event ");
+  EXPECT_EQ(take_in({.message_id = "m", .refused = DeadLetter{.task_id = "x", .message_id = "m"}}),
+            IntakeOutcome::kRefused);
+  EXPECT_EQ(heard.take(), "event ");
+}
+
 TEST_P(TaskStoreContract, CommandsCursorsAndLettersAreKept) {
-  const auto put = [&](const char* kind) {
+  const auto put = [&](CommandKind kind) {
     return *wait<std::uint64_t>([&](auto done) { store().command({.kind = kind, .target = "g"}, std::move(done)); });
   };
-  const std::uint64_t first = put("pause_group");
-  EXPECT_GT(put("resume_group"), first);
+  const std::uint64_t first = put(CommandKind::kPauseGroup);
+  EXPECT_GT(put(CommandKind::kResumeGroup), first);
   ASSERT_TRUE(wait<void>([&](auto done) { store().set_cursor("relay", 42, std::move(done)); }));
   world_->restart();
   const auto later = wait<std::vector<Command>>([&](auto done) { store().commands(first, 10, std::move(done)); });
   ASSERT_EQ(later->size(), 1U);
-  EXPECT_EQ(later->at(0).kind, "resume_group");
+  EXPECT_EQ(later->at(0).kind, CommandKind::kResumeGroup);
   EXPECT_EQ(*wait<std::uint64_t>([&](auto done) { store().cursor("relay", std::move(done)); }), 42U);
   EXPECT_EQ(*wait<std::uint64_t>([&](auto done) { store().cursor("other", std::move(done)); }), 0U);
   EXPECT_EQ(wait<void>([&](auto done) { store().discard_dead_letter("t", std::move(done)); }).error().code,
@@ -622,15 +716,15 @@ TEST_P(TaskStoreContract, WhatEndedLongAgoIsForgottenInSteps) {
 }
 
 TEST_P(TaskStoreContract, TheLastSizeOfAGroupIsKept) {
-  const auto command = [&](const char* kind, const char* target, const char* arguments) {
+  const auto command = [&](CommandKind kind, const char* target, const char* arguments) {
     ASSERT_TRUE(wait<std::uint64_t>([&](auto done) {
       store().command({.kind = kind, .target = target, .arguments = arguments}, std::move(done));
     }));
   };
-  command("resize_group", "g", "1");
-  command("resize_group", "g", "2");
-  command("resize_group", "h", "3");
-  command("pause_group", "g", "");
+  command(CommandKind::kResizeGroup, "g", "1");
+  command(CommandKind::kResizeGroup, "g", "2");
+  command(CommandKind::kResizeGroup, "h", "3");
+  command(CommandKind::kPauseGroup, "g", "");
   advance(200h);
   ASSERT_TRUE(wait<std::uint64_t>([&](auto done) { store().remove_ended(168h, 100, std::move(done)); }));
   const auto left = wait<std::vector<Command>>([&](auto done) { store().commands(0, 100, std::move(done)); });

@@ -73,7 +73,7 @@ class ChainSimulation final : public StoreWitness {
     newest = std::max(newest, answer.task->epoch);
   }
 
-  void saw_write(const Claim& claim, const RunnerWrite& write, const Result<Written>& written) override {
+  void saw_write(const Claim& claim, const RunnerWrite& write, const Result<ChainRow>& written) override {
     static constexpr const char* kNames[] = {"attempt begun", "attempt ended", "checkpoint", "failed", "report"};
     note(claim.task_id, claim.boot + " writes: " + kNames[write.index()] + " -> " +
                             (written ? std::string(to_string(written->state)) : written.error().to_string()));
@@ -100,14 +100,14 @@ class ChainSimulation final : public StoreWitness {
           store(sim.store_, sim.schedule_, sim.weather_, sim, seed),
           broker(sim.broker_.member()) {
       sim.add_plugins(*this);
-      core = std::make_shared<ChainCore<Faults>>(store, executor, plugins,
-                                                 ChainOptions{.node = name,
-                                                              .concurrency = sim.concurrency_,
-                                                              .look_every = std::chrono::hours(1),
-                                                              .folder_is_ours = sim.places_.size() == 1,
-                                                              .lease_clock = &sim.clock_,
-                                                              .seed = seed},
-                                                 broker.get());
+      core = ChainCore<Faults>::make(store, executor, plugins,
+                                     ChainOptions{.node = name,
+                                                  .concurrency = sim.concurrency_,
+                                                  .look_every = std::chrono::hours(1),
+                                                  .folder_is_ours = sim.places_.size() == 1,
+                                                  .lease_clock = &sim.clock_,
+                                                  .seed = seed},
+                                     broker.get());
     }
 
     ManualExecutor executor;
@@ -274,7 +274,7 @@ class ChainSimulation final : public StoreWitness {
   void send(const NewTask& task) {
     Place& place = places_[random_.below(places_.size())];
     if (!place.node || place.node->is_doomed) return send_later(task);
-    TaskHandle<Submitted> handle = place.node->core->submit(task);
+    TaskHandle<Submitted> handle = place.node->core->tasks().submit(task);
     schedule_.after(std::chrono::seconds(3), [this, handle, task] {
       if (!handle.is_done() || !handle.await().ok()) return send_later(task);
       acknowledged_.insert(task.id);

@@ -8,11 +8,6 @@
 
 namespace cohort {
 
-template <class Faults>
-std::uint64_t ChainCore<Faults>::seed_from_the_system() {
-  return 1;  // Simulations always give one.
-}
-
 namespace {
 
 // Sanitizers make it slow, and do not look for what it looks for.

@@ -56,7 +56,7 @@ class StoreWitness {
  public:
   virtual ~StoreWitness() = default;
   virtual void saw_claim(const ClaimAnswer& answer) = 0;
-  virtual void saw_write(const Claim& claim, const RunnerWrite& write, const Result<Written>& written) = 0;
+  virtual void saw_write(const Claim& claim, const RunnerWrite& write, const Result<ChainRow>& written) = 0;
 };
 
 /// A TaskStore that reaches the real one late, or not at all, or whose answer does not come back.
@@ -69,9 +69,33 @@ class FaultyStore final : public TaskStore {
   void cut() { *is_cut_ = true; }
   void cut_off_for(Duration duration) {
     *is_unreachable_ = true;
-    schedule_.after(duration, [flag = is_unreachable_] { *flag = false; });
+    schedule_.after(duration, [flag = is_unreachable_, news = news_] {
+      *flag = false;
+      news->tell_missed();
+    });
   }
-  void reconnect() { *is_unreachable_ = false; }
+  void reconnect() {
+    *is_unreachable_ = false;
+    news_->tell_missed();
+  }
+
+  // News come late; what was told while the node was cut off is replaced by one "look at everything".
+  [[nodiscard]] std::shared_ptr<void> watch(StoreWatch watch) override {
+    const auto watcher = std::make_shared<StoreWatch>(std::move(watch));
+    news_->watcher = watcher;
+    const auto deliver = [news = news_, is_cut = is_cut_, is_unreachable = is_unreachable_](const StoreNews& what) {
+      if (*is_cut) return;
+      if (*is_unreachable) {
+        news->has_missed = true;
+      } else if (const auto there = news->watcher.lock()) {
+        (*there)(what);
+      }
+    };
+    auto source = store_.watch([this, is_cut = is_cut_, deliver](const StoreNews& what) {
+      if (!*is_cut) schedule_.after(some_delay(), [deliver, what] { deliver(what); });
+    });
+    return std::make_shared<std::pair<std::shared_ptr<StoreWatch>, std::shared_ptr<void>>>(watcher, std::move(source));
+  }
 
   void submit(std::vector<NewTask> tasks, Completion<std::vector<Result<Submitted>>> done) override {
     send<std::vector<Result<Submitted>>>(std::move(done), [this, tasks = std::move(tasks)](auto answer) mutable {
@@ -105,9 +129,9 @@ class FaultyStore final : public TaskStore {
       });
     });
   }
-  void write(Claim claim, std::uint64_t number, RunnerWrite write, Completion<Written> done) override {
-    send<Written>(std::move(done), [this, claim, number, write](Completion<Written> answer) {
-      store_.write(claim, number, write, [&, answer = std::move(answer)](Result<Written> written) mutable {
+  void write(Claim claim, std::uint64_t number, RunnerWrite write, Completion<ChainRow> done) override {
+    send<ChainRow>(std::move(done), [this, claim, number, write](Completion<ChainRow> answer) {
+      store_.write(claim, number, write, [&, answer = std::move(answer)](Result<ChainRow> written) mutable {
         if (number != 0) witness_.saw_write(claim, write, written);
         answer(std::move(written));
       });
@@ -119,8 +143,8 @@ class FaultyStore final : public TaskStore {
   void ready(std::string id, Completion<ChainTask> done) override {
     send<ChainTask>(std::move(done), [this, id](auto answer) { store_.ready(id, std::move(answer)); });
   }
-  void cancel(std::string id, std::string reason, Completion<Written> done) override {
-    send<Written>(std::move(done), [this, id, reason](auto answer) { store_.cancel(id, reason, std::move(answer)); });
+  void cancel(std::string id, std::string reason, Completion<ChainRow> done) override {
+    send<ChainRow>(std::move(done), [this, id, reason](auto answer) { store_.cancel(id, reason, std::move(answer)); });
   }
   void replay(ReplayRequest request, Completion<ChainTask> done) override {
     send<ChainTask>(std::move(done), [this, request](auto answer) { store_.replay(request, std::move(answer)); });
@@ -189,6 +213,16 @@ class FaultyStore final : public TaskStore {
  private:
   static constexpr Duration kGivesUpAfter = std::chrono::seconds(2);
 
+  struct News {
+    std::weak_ptr<StoreWatch> watcher;
+    bool has_missed = false;
+
+    void tell_missed() {
+      const auto there = watcher.lock();
+      if (std::exchange(has_missed, false) && there) (*there)({.everything = true});
+    }
+  };
+
   Duration some_delay() {
     return Duration(static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(weather_.slowest.count()) + 1)));
   }
@@ -227,6 +261,7 @@ class FaultyStore final : public TaskStore {
   Random random_;
   std::shared_ptr<bool> is_cut_ = std::make_shared<bool>(false);
   std::shared_ptr<bool> is_unreachable_ = std::make_shared<bool>(false);
+  std::shared_ptr<News> news_ = std::make_shared<News>();
 };
 
 }  // namespace cohort

@@ -43,7 +43,7 @@ class Maker {
     task = claim("a");
     write(task, 1, Checkpoint{.step = 0, .context = R"({"a":1})", .ran = 2s, .begin_next = true});
     write(task, 2, ChainFailed{.reason = "the second step said no", .ran = 1s});
-    expect(bool(wait<Written>([&](auto done) { store_->cancel("cancelled", "no longer wanted", std::move(done)); })),
+    expect(bool(wait<ChainRow>([&](auto done) { store_->cancel("cancelled", "no longer wanted", std::move(done)); })),
            "cancel");
     task = claim("late");
     write(task, 1, AttemptEnded{.error = "busy", .ran = 1s, .give_back = true, .delay = 20min});
@@ -58,9 +58,9 @@ class Maker {
     write(task, 1, AttemptBegun{.alone = true});
     join();
     take_over();
-    command("resize_group", "a", R"({"max_concurrency":2})");
+    command(CommandKind::kResizeGroup, "a", R"({"max_concurrency":2})");
     expect(bool(wait<void>([&](auto done) { store_->pause_group("paused", true, std::move(done)); })), "pause");
-    command("pause_group", "paused", "");
+    command(CommandKind::kPauseGroup, "paused", "");
     for (const char* id : {"paused", "full", "large"}) submit(id);
     expect(bool(wait<std::vector<IntakeAnswer>>([&](auto done) {
              store_->take_in({{.message_id = "m-1",
@@ -108,12 +108,12 @@ class Maker {
     return *answer.task;
   }
   void write(const ChainTask& task, std::uint64_t number, RunnerWrite what, int count = 1) {
-    const auto answer = wait<Written>([&](auto done) {
+    const auto answer = wait<ChainRow>([&](auto done) {
       store_->write({task.id(), task.owner, task.epoch}, count == 0 ? 0 : number, what, std::move(done));
     });
     expect(bool(answer), "write");
   }
-  void command(const std::string& kind, const std::string& target, const std::string& arguments) {
+  void command(CommandKind kind, const std::string& target, const std::string& arguments) {
     expect(bool(wait<std::uint64_t>([&](auto done) {
              store_->command({.kind = kind, .target = target, .arguments = arguments, .actor = "operator"},
                              std::move(done));

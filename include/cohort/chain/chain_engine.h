@@ -78,7 +78,7 @@ class ChainEngine {
   TaskHandle<Submitted> submit(NewTask task);
   TaskHandle<std::vector<Result<Submitted>>> submit_all(std::vector<NewTask> tasks);
   /// Waiting: at once. Running, here or on another node: its step is asked to stop.
-  TaskHandle<Written> cancel(std::string task_id, std::string reason);
+  TaskHandle<ChainRow> cancel(std::string task_id, std::string reason);
   /// An ended task once more, from the step it stopped at or an earlier one.
   TaskHandle<ChainTask> replay(ReplayRequest request);
   /// A pending task becomes ready without a message. kConflict: it is not pending.

@@ -43,6 +43,8 @@ struct ChainOptions {
   /// engines that are gone are removed at the start. Empty: tasks with a file are refused.
   std::filesystem::path work_folder = {};
   FileSource fetch = {};
+  /// Says whether `fetch` would be allowed to fetch a file; asked when a task is submitted. Empty: any may be named.
+  std::function<Result<void>(const std::string& reference)> check_file = {};
   /// The store's folder is locked for this process: the process that had it before is dead, and there is no lease to
   /// lose.
   bool folder_is_ours = true;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cohort/base/clock.h"
@@ -88,10 +89,8 @@ struct NewTask {
 /// The same for the same request, whatever its id and key.
 [[nodiscard]] std::string request_hash(const NewTask& task);
 
-/// A durable task as its row has it.
-struct ChainTask {
-  NewTask request;
-
+/// What changes of a durable task while it lives. Only the store changes it; each write answers with it.
+struct ChainRow {
   ChainState state = ChainState::kReady;
   std::uint64_t sequence = 0;  ///< The order of arrival; within a priority the lower goes first.
   WallTime created_at{};
@@ -132,12 +131,18 @@ struct ChainTask {
   bool cancel_requested = false;
   std::string message_id = {};  ///< The message that made it ready.
   Duration held_before{};       ///< What pauses had added up to when it was made: only what came later extends it.
+};
+
+/// A durable task: what was asked for, and what has become of it.
+struct ChainTask : ChainRow {
+  NewTask request;
 
   [[nodiscard]] const std::string& id() const { return request.id; }
   /// Its current step, or null after the last.
   [[nodiscard]] const ChainStep* current_step() const {
     return step < request.steps.size() ? &request.steps[step] : nullptr;
   }
+  void set_row(ChainRow row) { static_cast<ChainRow&>(*this) = std::move(row); }
 };
 
 /// "step 2 ('thumbnail')", for people: counted from 1.
@@ -188,13 +193,29 @@ struct DeadLetter {
   friend bool operator==(const DeadLetter&, const DeadLetter&) = default;
 };
 
-/// Something that happened to a task, as told to the outside, in order, at least once.
+/// What happened to a task.
+enum class EventKind : std::uint8_t {
+  kCompleted,      ///< Every step has its checkpoint.
+  kFailed,         ///< A step failed for good.
+  kCancelled,      ///< A caller asked for it.
+  kExpired,        ///< The deadline passed.
+  kPoison,         ///< A step takes nodes down, or the row cannot be read.
+  kStepCompleted,  ///< A step has its checkpoint, and more steps follow.
+  kReplayed,       ///< An ended task is ready again.
+  kTakenOver,      ///< The claim of a node that died, or left, is free.
+  kRefused,        ///< A message made no task.
+};
+[[nodiscard]] std::string_view to_string(EventKind kind);
+[[nodiscard]] std::optional<EventKind> event_kind_of(std::string_view name);
+/// The event that tells of the end of a task in that state.
+[[nodiscard]] EventKind end_event_of(ChainState state);
+std::ostream& operator<<(std::ostream& out, EventKind kind);
+
+/// An event of a task, told to the outside in order and at least once.
 struct ChainEvent {
   std::uint64_t sequence = 0;
   WallTime at{};
-  /// "completed", "failed", "cancelled", "expired", "poison"; "step_completed", "replayed", "taken_over"; "refused" for
-  /// a message that made no task.
-  std::string kind = {};
+  EventKind kind = EventKind::kCompleted;
   std::string task_id = {};
   std::string group = {};
   std::uint32_t step = 0;

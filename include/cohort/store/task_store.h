@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -109,11 +111,6 @@ struct StepReport {
 };
 using RunnerWrite = std::variant<AttemptBegun, AttemptEnded, Checkpoint, ChainFailed, StepReport>;
 
-struct Written {
-  ChainState state = ChainState::kProcessing;  ///< Cancelled, if somebody asked for that.
-  bool cancel_requested = false;
-};
-
 struct NodeLease {
   std::string node;
   std::string boot;
@@ -147,11 +144,15 @@ struct ReplayRequest {
   std::string message_id = {};                  ///< With one, a repeated request is answered as the first time.
 };
 
-/// Something that every node is to do: "pause_group", "resume_group", "resize_group", "cancel", …
+enum class CommandKind : std::uint8_t { kPauseGroup, kResumeGroup, kResizeGroup, kCancel };
+[[nodiscard]] std::string_view to_string(CommandKind kind);
+[[nodiscard]] std::optional<CommandKind> command_kind_of(std::string_view name);
+
+/// What an operator asks of every node.
 struct Command {
   std::uint64_t sequence = 0;
   WallTime at{};
-  std::string kind;
+  CommandKind kind = CommandKind::kCancel;
   std::string target;
   std::string arguments = {};
   std::string actor = {};
@@ -162,6 +163,23 @@ struct GroupWork {
   std::string group;
   std::optional<Duration> next_in = {};  ///< Nothing: now.
 };
+
+/// A group in which tasks became ready.
+struct ReadyGroup {
+  std::string group;
+  std::uint64_t count = 1;
+  Duration next_in{};  ///< Above zero: they may be claimed only then, by the store's clock.
+};
+
+/// What a store tells its watchers: where to look. A hint may come more than once, and after another look has found
+/// everything.
+struct StoreNews {
+  std::vector<ReadyGroup> ready = {};
+  bool control = false;          ///< There are new commands.
+  std::uint64_t last_event = 0;  ///< Above 0: there are new events, up to this one.
+  bool everything = false;       ///< News may have been lost: look at everything.
+};
+using StoreWatch = std::function<void(const StoreNews&)>;
 
 /// What a group has open.
 struct GroupCounts {
@@ -209,8 +227,9 @@ class TaskStore {
   /// other proof that they are dead. Gives the groups in which something became ready.
   virtual void take_over(std::string boot, bool all_others, Completion<std::vector<std::string>> done) = 0;
   virtual void claim(ClaimRequest request, Completion<ClaimAnswer> done) = 0;
-  /// `number` counts the writes of a claim from 1; a repeated one is answered as the first time. A StepReport has 0.
-  virtual void write(Claim claim, std::uint64_t number, RunnerWrite write, Completion<Written> done) = 0;
+  /// Answers with the row as the write left it. `number` counts the writes of a claim from 1; a repeated write changes
+  /// nothing. A StepReport has 0.
+  virtual void write(Claim claim, std::uint64_t number, RunnerWrite write, Completion<ChainRow> done) = 0;
   /// The groups with ready tasks.
   virtual void groups_with_work(Completion<std::vector<GroupWork>> done) = 0;
 
@@ -218,7 +237,7 @@ class TaskStore {
   /// A pending task becomes ready without a message. kConflict: it is not pending.
   virtual void ready(std::string task_id, Completion<ChainTask> done) = 0;
   /// Waiting: cancelled at once. Processing: cancelled by its runner, as the answer's state says. Ended: kConflict.
-  virtual void cancel(std::string task_id, std::string reason, Completion<Written> done) = 0;
+  virtual void cancel(std::string task_id, std::string reason, Completion<ChainRow> done) = 0;
   /// An ended task is ready again, under its id, with a new deadline and no counters; completed ones only from a step
   /// that is named. Its dead letter is gone.
   virtual void replay(ReplayRequest request, Completion<ChainTask> done) = 0;
@@ -226,6 +245,12 @@ class TaskStore {
   virtual void pause_group(std::string group, bool paused, Completion<void> done) = 0;
   virtual void command(Command command, Completion<std::uint64_t> done) = 0;
   virtual void commands(std::uint64_t after, std::uint32_t limit, Completion<std::vector<Command>> done) = 0;
+
+  /// Tells of what has become ready, of commands and of events, until the returned object is dropped; a call that is
+  /// under way then may still end. Each change is told after its commit, whether it was made through this object or by
+  /// another node. A store that may have missed something says `everything`. `watch` must not block; it runs without a
+  /// lock on a thread of the store, or inside the call that made the change.
+  [[nodiscard]] virtual std::shared_ptr<void> watch(StoreWatch watch) = 0;
 
   // --- to look at
   virtual void get(std::string task_id, Completion<ChainTask> done) = 0;
@@ -255,7 +280,7 @@ class TaskStore {
   virtual void set_cursor(std::string name, std::uint64_t value, Completion<void> done) = 0;
   virtual void cursor(std::string name, Completion<std::uint64_t> done) = 0;
   /// Forgets at most `limit` tasks that ended longer ago than that, with their dead letters; as many events (none that
-  /// the cursor "relay" has not passed), commands (not the last "resize_group" of a target, which holds) and dead
+  /// the cursor "relay" has not passed), commands (not the last kResizeGroup of a target, which holds) and dead
   /// letters without a task of that age; and expires as many pending tasks whose deadline has passed. Gives how many
   /// tasks or events, whichever is more.
   virtual void remove_ended(Duration older_than, std::uint32_t limit, Completion<std::uint64_t> done) = 0;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -12,6 +13,8 @@
 namespace cohort {
 
 struct StoreTime;
+class NewsOfChange;
+class Watchers;
 namespace chain_rules {
 enum class Death : std::uint8_t;
 }
@@ -30,8 +33,8 @@ class MemoryStore final : public TaskStore {
 
   /// Lengths (delays, deadlines, leases) are measured on `steady`; null: on the wall clock too.
   explicit MemoryStore(WallClock& clock, const Clock* steady = nullptr) : MemoryStore(clock, PlantedBugs(), steady) {}
-  MemoryStore(WallClock& clock, PlantedBugs bugs, const Clock* steady = nullptr)
-      : clock_(clock), steady_(steady), bugs_(bugs) {}
+  MemoryStore(WallClock& clock, PlantedBugs bugs, const Clock* steady = nullptr);
+  ~MemoryStore() override;
 
   void submit(std::vector<NewTask> tasks, Completion<std::vector<Result<Submitted>>> done) override;
   void take_in(std::vector<TakenIn> messages, Completion<std::vector<IntakeAnswer>> done) override;
@@ -40,14 +43,15 @@ class MemoryStore final : public TaskStore {
   void leave(std::string boot, Completion<void> done) override;
   void take_over(std::string boot, bool all_others, Completion<std::vector<std::string>> done) override;
   void claim(ClaimRequest request, Completion<ClaimAnswer> done) override;
-  void write(Claim claim, std::uint64_t number, RunnerWrite write, Completion<Written> done) override;
+  void write(Claim claim, std::uint64_t number, RunnerWrite write, Completion<ChainRow> done) override;
   void groups_with_work(Completion<std::vector<GroupWork>> done) override;
   void ready(std::string task_id, Completion<ChainTask> done) override;
-  void cancel(std::string task_id, std::string reason, Completion<Written> done) override;
+  void cancel(std::string task_id, std::string reason, Completion<ChainRow> done) override;
   void replay(ReplayRequest request, Completion<ChainTask> done) override;
   void pause_group(std::string group, bool paused, Completion<void> done) override;
   void command(Command command, Completion<std::uint64_t> done) override;
   void commands(std::uint64_t after, std::uint32_t limit, Completion<std::vector<Command>> done) override;
+  [[nodiscard]] std::shared_ptr<void> watch(StoreWatch watch) override;
   void get(std::string task_id, Completion<ChainTask> done) override;
   void attempts(std::string task_id, Completion<std::vector<AttemptRecord>> done) override;
   void list(TaskFilter filter, Completion<TaskPage> done) override;
@@ -92,14 +96,17 @@ class MemoryStore final : public TaskStore {
   void note_sign_of_life(const std::string& boot) COHORT_REQUIRES(mutex_);
   [[nodiscard]] Duration held(const std::string& group, StoreTime now) COHORT_REQUIRES(mutex_);
   template <class Change>
-  auto change(ChainTask& task, Change&& change) COHORT_REQUIRES(mutex_);
+  auto change(ChainTask& task, Change&& change, bool is_new = false) COHORT_REQUIRES(mutex_);
   void keep(const ChainTask& task) COHORT_REQUIRES(mutex_);
+  void tell_news() COHORT_EXCLUDES(mutex_);
   [[nodiscard]] ChainTask* find(const std::string& id) COHORT_REQUIRES(mutex_);
 
   WallClock& clock_;
   const Clock* const steady_;
   const PlantedBugs bugs_;
+  const std::unique_ptr<Watchers> watchers_;
   mutable Mutex mutex_;
+  const std::unique_ptr<NewsOfChange> news_;  // Guarded by mutex_.
   std::map<std::string, ChainTask> tasks_ COHORT_GUARDED_BY(mutex_);
   std::map<std::string, Group> groups_ COHORT_GUARDED_BY(mutex_);
   std::map<std::pair<std::string, std::string>, std::string> keys_ COHORT_GUARDED_BY(mutex_);

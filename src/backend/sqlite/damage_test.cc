@@ -157,7 +157,7 @@ TEST_F(SqliteDamageTest, ARowOfANewerProgramIsLeftAlone) {
   EXPECT_EQ(get("new").error().code, ErrorCode::kConflict);
   EXPECT_NE(get("new").error().message.find("newer version"), std::string::npos);
   EXPECT_FALSE(letter("new")) << "it is not poison";
-  EXPECT_FALSE(wait<Written>([&](auto done) { store_->cancel("new", "", std::move(done)); }));
+  EXPECT_FALSE(wait<ChainRow>([&](auto done) { store_->cancel("new", "", std::move(done)); }));
   damage("UPDATE tasks SET format = 2 WHERE seq = 1");
   EXPECT_EQ(claim()->id(), "new") << "nothing was changed of it";
 }
@@ -166,7 +166,8 @@ TEST_F(SqliteDamageTest, OtherRowsOfANewerProgramAreLeftAloneToo) {
   open();
   const NewTask ended{.id = "t", .group = "g"};
   ASSERT_TRUE(wait<std::vector<Result<Submitted>>>([&](auto done) { store_->submit({ended}, std::move(done)); }));
-  ASSERT_TRUE(wait<std::uint64_t>([&](auto done) { store_->command({.kind = "x", .target = "g"}, std::move(done)); }));
+  ASSERT_TRUE(wait<std::uint64_t>(
+      [&](auto done) { store_->command({.kind = CommandKind::kPauseGroup, .target = "g"}, std::move(done)); }));
   ASSERT_TRUE(wait<void>([&](auto done) { store_->pause_group("h", true, std::move(done)); }));
   submit("in-h", "h");
   damage(
@@ -223,13 +224,15 @@ TEST_F(SqliteDamageTest, ImpossibleNumbersOfEventsAndCommandsStopNobody) {
   submit("a");
   const NewTask ended{.id = "t", .group = "g"};
   ASSERT_TRUE(wait<std::vector<Result<Submitted>>>([&](auto done) { store_->submit({ended}, std::move(done)); }));
-  ASSERT_TRUE(wait<std::uint64_t>([&](auto done) { store_->command({.kind = "x", .target = "g"}, std::move(done)); }));
+  ASSERT_TRUE(wait<std::uint64_t>(
+      [&](auto done) { store_->command({.kind = CommandKind::kPauseGroup, .target = "g"}, std::move(done)); }));
   damage("UPDATE events SET seq = 9223372036854775807; UPDATE commands SET seq = 9223372036854775807");
-  EXPECT_TRUE(wait<Written>([&](auto done) { store_->cancel("a", "", std::move(done)); }));
-  EXPECT_TRUE(wait<std::uint64_t>([&](auto done) { store_->command({.kind = "y", .target = "g"}, std::move(done)); }));
+  EXPECT_TRUE(wait<ChainRow>([&](auto done) { store_->cancel("a", "", std::move(done)); }));
+  EXPECT_TRUE(wait<std::uint64_t>(
+      [&](auto done) { store_->command({.kind = CommandKind::kResumeGroup, .target = "g"}, std::move(done)); }));
   damage("UPDATE sqlite_sequence SET seq = 9223372036854775807");
   submit("b");
-  EXPECT_TRUE(wait<Written>([&](auto done) { store_->cancel("b", "", std::move(done)); }));
+  EXPECT_TRUE(wait<ChainRow>([&](auto done) { store_->cancel("b", "", std::move(done)); }));
 }
 
 TEST_F(SqliteDamageTest, ADamagedPauseIsNoneForAnybody) {
@@ -310,7 +313,7 @@ TEST_F(SqliteDamageTest, OtherDamagedRowsAreSkippedCountedAndLoggedOnce) {
     const NewTask done{.id = id, .group = "g"};
     ASSERT_TRUE(wait<std::vector<Result<Submitted>>>([&](auto answer) { store_->submit({done}, std::move(answer)); }));
   }
-  for (const char* kind : {"x", "y"}) {
+  for (const CommandKind kind : {CommandKind::kPauseGroup, CommandKind::kResumeGroup}) {
     ASSERT_TRUE(
         wait<std::uint64_t>([&](auto done) { store_->command({.kind = kind, .target = "g"}, std::move(done)); }));
   }
@@ -497,7 +500,7 @@ TEST_F(SqliteDamageTest, NothingIsDelayedByMoreThanItsOwnLength) {
   submit("t");
   const ChainTask claimed = *claim();
   const Claim right{claimed.id(), claimed.owner, claimed.epoch};
-  ASSERT_TRUE(wait<Written>(
+  ASSERT_TRUE(wait<ChainRow>(
       [&](auto done) { store_->write(right, 1, AttemptEnded{.give_back = true, .delay = 10s}, std::move(done)); }));
   damage(
       "UPDATE numbers SET value = value + 1 WHERE name = 'clock:boot';"
@@ -526,7 +529,7 @@ TEST_F(SqliteDamageTest, AWriteComparesOwnerAndEpochInTheFile) {
   on_file("UPDATE tasks SET owner = 'thief', epoch = epoch + 1");  // Another process, while this one has it claimed.
   const Claim right{claimed.id(), claimed.owner, claimed.epoch};
   const auto refused =
-      wait<Written>([&](auto done) { store_->write(right, 1, Checkpoint{.step = 0}, std::move(done)); });
+      wait<ChainRow>([&](auto done) { store_->write(right, 1, Checkpoint{.step = 0}, std::move(done)); });
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kStale);
   EXPECT_EQ(get("t")->owner, "thief");

@@ -110,6 +110,8 @@ class Database {
   [[nodiscard]] Statement statement(const char* sql) { return Statement(database_, sql); }
   [[nodiscard]] std::int64_t value(const char* sql);
   [[nodiscard]] std::int64_t changes() const { return sqlite3_changes64(database_); }
+  /// Number of the row that the last INSERT made.
+  [[nodiscard]] std::int64_t last_row() const { return sqlite3_last_insert_rowid(database_); }
   [[nodiscard]] bool in_transaction() const { return sqlite3_get_autocommit(database_) == 0; }
   /// Closing the last connection then moves the log into the file and removes it. Without this call closing leaves both
   /// files as they are, whatever went wrong before.

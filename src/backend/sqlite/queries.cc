@@ -99,8 +99,8 @@ void add_rows(Statement& rows, TaskPage& page, StoreTime now, DamagedRows& damag
 }
 
 TaskPage list_by_prefix(Database& database, const TaskFilter& filter, StoreTime now, DamagedRows& damaged) {
-  static const std::string sql = std::string("SELECT ") + kSummaryColumns + kTaskTables +
-                                 "WHERE t.id >= ?1 AND t.id < ?2 ORDER BY t.id LIMIT ?3";
+  static const std::string sql =
+      std::string("SELECT ") + kSummaryColumns + kTaskTables + "WHERE t.id >= ?1 AND t.id < ?2 ORDER BY t.id LIMIT ?3";
   std::string behind = filter.id_prefix;  // The first text that does not begin so. (An id is UTF-8: no byte is 255.)
   behind.back() = static_cast<char>(static_cast<unsigned char>(behind.back()) + 1);
   StatementLease rows = database.prepare(sql.c_str());

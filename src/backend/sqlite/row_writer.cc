@@ -109,8 +109,9 @@ void RowWriter::remove(std::uint64_t sequence, const std::string& id, ChainState
 void RowWriter::put_event(const ChainEvent& event) {
   StatementLease row =
       database_.prepare("INSERT INTO events (at, kind, task_id, grp, step, detail) VALUES (?, ?, ?, ?, ?, ?)");
-  row->bind(event.at).bind(event.kind).bind(event.task_id).bind(event.group).bind(event.step).bind(event.detail);
-  row->run();
+  row->bind(event.at).bind(to_string(event.kind)).bind(event.task_id).bind(event.group).bind(event.step);
+  row->bind(event.detail).run();
+  news_.add_event(static_cast<std::uint64_t>(database_.last_row()));
 }
 
 void RowWriter::put_letter(const DeadLetter& letter) {
@@ -201,7 +202,7 @@ void RowWriter::poison_damaged(std::uint64_t sequence, const std::string& damage
               .reason = reason,
               .failed_at = now,
               .original = std::move(raw)});
-  put_event({.at = now, .kind = "poison", .task_id = id, .group = group, .detail = reason});
+  put_event({.at = now, .kind = EventKind::kPoison, .task_id = id, .group = group, .detail = reason});
   damage_.note("tasks", std::to_string(sequence), damage);
 }
 
@@ -246,6 +247,7 @@ void RowWriter::forget() {
   letters_ = 0;
   must_recount_ = false;
   committed_.clear();
+  news_.clear();
 }
 
 }  // namespace cohort::sqlite

@@ -12,6 +12,7 @@
 #include "cohort/base/function.h"
 #include "cohort/store/task_store.h"
 #include "store/chain_rules.h"
+#include "store/watchers.h"
 
 namespace cohort::sqlite {
 
@@ -73,6 +74,8 @@ class RowWriter {
   void log_committed();
   /// The transaction was rolled back.
   void forget();
+  /// What the transaction has changed, for watchers once it is committed.
+  [[nodiscard]] NewsOfChange& news() { return news_; }
   /// Logs it once the transaction is committed.
   void log_after_commit(Function<void()> entry) { committed_.push_back(std::move(entry)); }
 
@@ -82,6 +85,7 @@ class RowWriter {
 
   Database& database_;
   DamageLog& damage_;
+  NewsOfChange news_;
   std::unordered_map<std::string, std::array<std::int64_t, 3>> open_;  // By group: pending, ready, processing.
   std::array<std::int64_t, kChainStates> totals_{};
   std::int64_t letters_ = 0;

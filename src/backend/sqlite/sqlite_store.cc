@@ -15,6 +15,7 @@
 #include "backend/sqlite/worker.h"
 #include "cohort/base/failpoint.h"
 #include "cohort/base/log.h"
+#include "store/watchers.h"
 
 namespace cohort {
 
@@ -59,6 +60,18 @@ std::string synchronous_name(SqliteOptions::Synchronous synchronous) {
 }
 
 }  // namespace
+
+// Among the calls of a transaction that is committed: tells the watchers of it.
+class NewsCall final : public sqlite::Call {
+ public:
+  NewsCall(Watchers& watchers, StoreNews news) : watchers_(watchers), news_(std::move(news)) {}
+  void run() override {}
+  void complete(const Error*) override { watchers_.tell(news_); }
+
+ private:
+  Watchers& watchers_;
+  StoreNews news_;
+};
 
 class SqliteStore::Impl {
  public:
@@ -136,6 +149,7 @@ class SqliteStore::Impl {
         [done = std::move(done)](const Result<void>&) mutable { done(); });
   }
 
+  [[nodiscard]] Watchers& watchers() { return watchers_; }
   [[nodiscard]] StoreTime now() const { return clock_.now(); }
   [[nodiscard]] Database connect() const { return Database(file_, false, options_.vfs); }
   [[nodiscard]] sqlite::DamageLog& damage() { return damage_; }
@@ -209,15 +223,23 @@ class SqliteStore::Impl {
     if (const std::optional<Error> fault = guard_.check()) return fault;
     const std::optional<Error> failure = change_together(calls);
     guard_.note_write(failure);
-    if (!failure || failure->code == ErrorCode::kUnavailable || calls.size() == 1 || guard_.fault()) return failure;
+    if (!failure) return add_news(calls), std::nullopt;
+    if (failure->code == ErrorCode::kUnavailable || calls.size() == 1 || guard_.fault()) return failure;
     for (std::unique_ptr<sqlite::Call>& call : calls) {
       Calls one;
       one.push_back(std::move(call));
       const std::optional<Error> its = change_together(one);
+      if (!its) watchers_.tell(tables_->take_news());
       one.front()->complete(its ? &*its : nullptr);
     }
     calls.clear();
     return std::nullopt;
+  }
+
+  // Watchers are told by the thread that tells the callers, and before them: what was submitted starts the sooner.
+  void add_news(Calls& calls) {
+    StoreNews news = tables_->take_news();
+    if (!is_empty(news)) calls.insert(calls.begin(), std::make_unique<NewsCall>(watchers_, std::move(news)));
   }
 
   std::optional<Error> change_together(Calls& calls) {
@@ -270,6 +292,7 @@ class SqliteStore::Impl {
   }
 
   const SqliteOptions options_;
+  Watchers watchers_;
   sqlite::StoreClock clock_;
   FolderLock lock_;
   const std::string file_;
@@ -350,10 +373,10 @@ void SqliteStore::claim(ClaimRequest request, Completion<ClaimAnswer> done) {
                             std::move(done));
 }
 
-void SqliteStore::write(Claim claim, std::uint64_t number, RunnerWrite write, Completion<Written> done) {
-  impl_->write<Written>([claim = std::move(claim), number,
-                         write = std::move(write)](Tables& tables) { return tables.write(claim, number, write); },
-                        std::move(done));
+void SqliteStore::write(Claim claim, std::uint64_t number, RunnerWrite write, Completion<ChainRow> done) {
+  impl_->write<ChainRow>([claim = std::move(claim), number,
+                          write = std::move(write)](Tables& tables) { return tables.write(claim, number, write); },
+                         std::move(done));
 }
 
 void SqliteStore::groups_with_work(Completion<std::vector<GroupWork>> done) {
@@ -366,10 +389,10 @@ void SqliteStore::ready(std::string task_id, Completion<ChainTask> done) {
                           std::move(done));
 }
 
-void SqliteStore::cancel(std::string task_id, std::string reason, Completion<Written> done) {
-  impl_->write<Written>([task_id = std::move(task_id),
-                         reason = std::move(reason)](Tables& tables) { return tables.cancel(task_id, reason); },
-                        std::move(done));
+void SqliteStore::cancel(std::string task_id, std::string reason, Completion<ChainRow> done) {
+  impl_->write<ChainRow>([task_id = std::move(task_id),
+                          reason = std::move(reason)](Tables& tables) { return tables.cancel(task_id, reason); },
+                         std::move(done));
 }
 
 void SqliteStore::replay(ReplayRequest request, Completion<ChainTask> done) {
@@ -405,6 +428,8 @@ void SqliteStore::remove_ended(Duration older_than, std::uint32_t limit, Complet
   impl_->write<std::uint64_t>([older_than, limit](Tables& tables) { return tables.remove_ended(older_than, limit); },
                               std::move(done));
 }
+
+std::shared_ptr<void> SqliteStore::watch(StoreWatch watch) { return impl_->watchers().add(std::move(watch)); }
 
 // --- to look at
 

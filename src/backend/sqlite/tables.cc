@@ -121,10 +121,14 @@ void Tables::poison_if_damaged(std::uint64_t sequence) {
 
 // Writes a row and what its transition leaves behind; a task that nobody has claimed is not kept in memory.
 void Tables::save(LoadedTask& loaded, bool body, chain_rules::Effects& effects) {
+  const bool was_free = loaded.state == ChainState::kReady && loaded.owner == loaded.task.owner;
   rows_.save(loaded, body);
   recent_.erase(loaded.task.sequence);
   const ChainTask& task = loaded.task;
   if (task.state == ChainState::kReady && (task.due_at || task.kept_until)) has_due_[task.request.group] = true;
+  if (task.state == ChainState::kReady && !was_free) {
+    rows_.news().add_ready(task.request.group, chain_rules::time_until_due_for_owner(task, now()));
+  }
   for (const ChainEvent& event : effects.events) rows_.put_event(event);
   rows_.put_attempts(task, effects.attempts);
   if (effects.drops_dead_letter) rows_.remove_letter(task.id());
@@ -231,6 +235,7 @@ Result<void> Tables::pause_group(const std::string& group, bool paused) {
   } else {
     pause.total += std::max<Duration>(now().steady - *pause.since, Duration::zero());
     pause.since.reset();
+    rows_.news().add_ready(group, Duration::zero());
   }
   StatementLease row =
       database_.prepare("INSERT OR REPLACE INTO groups (grp, paused_since, paused_total, format) VALUES (?, ?, ?, ?)");
@@ -386,6 +391,7 @@ Result<Submitted> Tables::submit(PreparedTask prepared) {
   for (const ChainEvent& event : effects.events) rows_.put_event(event);
   Submitted answer{task.id(), task.state, false};
   if (task.state != ChainState::kReady) return answer;
+  rows_.news().add_ready(group, chain_rules::time_until_due_for_owner(task, now()));
   if (task.due_at) {
     has_due_[group] = true;
   } else if (task.request.payload.size() + prepared.text.size() <= kRecentBytes && recent_.size() < kRemembered) {
@@ -453,11 +459,11 @@ IntakeAnswer Tables::take_in(TakenIn& message) {
 
 // --- control
 
-Result<Written> Tables::cancel(const std::string& id, const std::string& reason) {
+Result<ChainRow> Tables::cancel(const std::string& id, const std::string& reason) {
   LoadedTask* const loaded = find(id);
   if (loaded == nullptr) return no_such_task(id);
   chain_rules::Effects effects;
-  Result<Written> answer = chain_rules::cancel(loaded->task, reason, now(), effects);
+  Result<ChainRow> answer = chain_rules::cancel(loaded->task, reason, now(), effects);
   if (answer) save(*loaded, false, effects);
   return answer;
 }
@@ -488,9 +494,10 @@ Result<ChainTask> Tables::replay(const ReplayRequest& request) {
 std::uint64_t Tables::command(const Command& command) {
   StatementLease row =
       database_.prepare("INSERT INTO commands (at, kind, target, arguments, actor) VALUES (?, ?, ?, ?, ?)");
-  row->bind(now().wall).bind(command.kind).bind(command.target).bind(command.arguments).bind(command.actor);
+  row->bind(now().wall).bind(to_string(command.kind)).bind(command.target).bind(command.arguments).bind(command.actor);
   row->run();
-  return static_cast<std::uint64_t>(database_.value("SELECT last_insert_rowid()"));
+  rows_.news().add_command();
+  return static_cast<std::uint64_t>(database_.last_row());
 }
 
 Result<void> Tables::discard_dead_letter(const std::string& id) {

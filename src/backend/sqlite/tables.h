@@ -29,6 +29,8 @@ class Tables {
   void flush() { rows_.flush(); }
   /// After it.
   void log_committed() { rows_.log_committed(); }
+  /// After it: what it has changed.
+  [[nodiscard]] StoreNews take_news() { return rows_.news().take(); }
   /// The transaction failed: what is kept in memory may be wrong.
   void forget();
   /// And it has been rolled back.
@@ -45,9 +47,9 @@ class Tables {
   void leave(const std::string& boot);
   std::vector<std::string> take_over(const std::string& boot, bool all_others);
   Result<ClaimAnswer> claim(const ClaimRequest& request);
-  Result<Written> write(const Claim& claim, std::uint64_t number, const RunnerWrite& write);
+  Result<ChainRow> write(const Claim& claim, std::uint64_t number, const RunnerWrite& write);
   Result<ChainTask> ready(const std::string& id);
-  Result<Written> cancel(const std::string& id, const std::string& reason);
+  Result<ChainRow> cancel(const std::string& id, const std::string& reason);
   Result<ChainTask> replay(const ReplayRequest& request);
   /// kConflict: its row is one of a newer program.
   Result<void> pause_group(const std::string& group, bool paused);

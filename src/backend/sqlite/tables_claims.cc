@@ -158,7 +158,7 @@ Result<ClaimAnswer> Tables::claim(const ClaimRequest& request) {
   return answer;
 }
 
-Result<Written> Tables::write(const Claim& claim, std::uint64_t number, const RunnerWrite& write) {
+Result<ChainRow> Tables::write(const Claim& claim, std::uint64_t number, const RunnerWrite& write) {
   LoadedTask* const loaded = find(claim.task_id);
   if (loaded == nullptr) return no_such_task(claim.task_id);
   chain_rules::Effects effects;
@@ -166,7 +166,7 @@ Result<Written> Tables::write(const Claim& claim, std::uint64_t number, const Ru
   const auto* const checkpoint = std::get_if<Checkpoint>(&write);
   const bool body = std::holds_alternative<StepReport>(write) ||
                     (checkpoint != nullptr && checkpoint->context != loaded->task.context);
-  Result<Written> answer =
+  Result<ChainRow> answer =
       chain_rules::write(loaded->task, claim, number, write, now(), held(loaded->task.request.group), effects);
   if (!answer) {
     note_sign_of_life(claim.boot);

@@ -217,7 +217,9 @@ ChainEvent read_event(const Statement& row) {
   ChainEvent event;
   event.sequence = columns.number();
   event.at = columns.time();
-  event.kind = columns.text();
+  const std::optional<EventKind> kind = event_kind_of(columns.text());
+  if (!kind) throw Damaged("column 'kind' is no kind of event");
+  event.kind = *kind;
   event.task_id = columns.text();
   event.group = columns.text();
   event.step = columns.count();
@@ -231,7 +233,9 @@ Command read_command(const Statement& row) {
   Command command;
   command.sequence = columns.number();
   command.at = columns.time();
-  command.kind = columns.text();
+  const std::optional<CommandKind> kind = command_kind_of(columns.text());
+  if (!kind) throw Damaged("column 'kind' is no kind of command");
+  command.kind = *kind;
   command.target = columns.text();
   command.arguments = columns.text();
   command.actor = columns.text();

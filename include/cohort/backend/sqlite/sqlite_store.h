@@ -62,14 +62,15 @@ class SqliteStore final : public TaskStore {
   void leave(std::string boot, Completion<void> done) override;
   void take_over(std::string boot, bool all_others, Completion<std::vector<std::string>> done) override;
   void claim(ClaimRequest request, Completion<ClaimAnswer> done) override;
-  void write(Claim claim, std::uint64_t number, RunnerWrite write, Completion<Written> done) override;
+  void write(Claim claim, std::uint64_t number, RunnerWrite write, Completion<ChainRow> done) override;
   void groups_with_work(Completion<std::vector<GroupWork>> done) override;
   void ready(std::string task_id, Completion<ChainTask> done) override;
-  void cancel(std::string task_id, std::string reason, Completion<Written> done) override;
+  void cancel(std::string task_id, std::string reason, Completion<ChainRow> done) override;
   void replay(ReplayRequest request, Completion<ChainTask> done) override;
   void pause_group(std::string group, bool paused, Completion<void> done) override;
   void command(Command command, Completion<std::uint64_t> done) override;
   void commands(std::uint64_t after, std::uint32_t limit, Completion<std::vector<Command>> done) override;
+  [[nodiscard]] std::shared_ptr<void> watch(StoreWatch watch) override;
   void get(std::string task_id, Completion<ChainTask> done) override;
   void attempts(std::string task_id, Completion<std::vector<AttemptRecord>> done) override;
   void list(TaskFilter filter, Completion<TaskPage> done) override;
