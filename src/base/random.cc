@@ -35,7 +35,7 @@ std::uint64_t Random::next() {
 }
 
 std::uint64_t Random::below(std::uint64_t limit) {
-  COHORT_ASSERT(limit > 0, "a random number below 0 does not exist");
+  COHORT_ASSERT(limit > 0, "Random::below() needs a limit above 0");
   // The numbers under `uneven` would make the small remainders likelier.
   const std::uint64_t uneven = (0 - limit) % limit;
   for (;;) {
@@ -45,7 +45,7 @@ std::uint64_t Random::below(std::uint64_t limit) {
 }
 
 std::int64_t Random::between(std::int64_t low, std::int64_t high) {
-  COHORT_ASSERT(low <= high, "a range needs its low end first");
+  COHORT_ASSERT(low <= high, "Random::between() needs low <= high");
   const std::uint64_t span = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low) + 1;
   const std::uint64_t offset = span == 0 ? next() : below(span);
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(low) + offset);

@@ -16,7 +16,7 @@ Error error_of(const TaskRecord& record, const Reason& reason) {
   const auto number = [&](std::size_t place) { return std::to_string(reason.numbers[place]); };
   const auto how_full = [&] { return text_of(reason, record.label().key()); };
   switch (reason.why) {
-    case Why::kCancelled: return {ErrorCode::kCancelled, "cancelled while it waited", {}};
+    case Why::kCancelled: return {ErrorCode::kCancelled, "the task was cancelled while it waited", {}};
     case Why::kGroupShutDown: return {ErrorCode::kCancelled, group + " was shut down", {}};
     case Why::kExecutorShutDown: return {ErrorCode::kCancelled, "the executor was shut down", {}};
     case Why::kTokenClosed: return {ErrorCode::kCancelled, "the token for " + group + " was closed", {}};
@@ -27,12 +27,12 @@ Error error_of(const TaskRecord& record, const Reason& reason) {
               task + " of " + group + " was still running when its time ran out; its body has been asked to stop",
               {}};
     case Why::kTimedOutBefore:
-      return {ErrorCode::kTimedOut, "the time of " + task + " had run out when it was submitted", {}};
+      return {ErrorCode::kTimedOut, "the deadline or time-out of " + task + " had passed when it was submitted", {}};
     case Why::kFull: return {ErrorCode::kRejected, how_full() + "; raise max_waiting or slow the producer", {}};
-    case Why::kNoRoomToFollow: return {ErrorCode::kRejected, how_full() + " and no place for a following task", {}};
+    case Why::kNoRoomToFollow: return {ErrorCode::kRejected, how_full() + "; then() finds no place for its task", {}};
     case Why::kDiscarded:
       return {ErrorCode::kRejected,
-              "discarded for a newer task: " + group + " has max_waiting " + number(0) + " and keeps the newest",
+              "the task was discarded for a newer one: " + group + " was full (max_waiting " + number(0) + ")",
               {}};
     case Why::kDraining: return {ErrorCode::kEnded, group + " is draining and takes no new work from outside", {}};
     case Why::kHopeless:

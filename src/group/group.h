@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "cohort/base/internal/block_pool.h"
 #include "cohort/base/internal/intrusive_list.h"
 #include "cohort/base/timer.h"
 #include "cohort/base/token_bucket.h"
@@ -15,6 +16,23 @@
 namespace cohort::internal {
 
 struct EndJob;
+
+/// Takes the memory of its objects from the block pool, whose pages go back to the system.
+struct InBlock {
+  static void* operator new(std::size_t size) { return allocate_block(size); }
+  static void operator delete(void* memory, std::size_t size) { free_block(memory, size); }
+};
+template <class T>
+struct BlockAllocator {
+  using value_type = T;
+  BlockAllocator() = default;
+  template <class Other>
+  BlockAllocator(const BlockAllocator<Other>&) {}  // NOLINT(google-explicit-constructor): all of them are one.
+  T* allocate(std::size_t count) { return static_cast<T*>(allocate_block(count * sizeof(T))); }
+  void deallocate(T* memory, std::size_t count) { free_block(memory, count * sizeof(T)); }
+  friend bool operator==(const BlockAllocator&, const BlockAllocator&) { return true; }
+};
+using Key = std::basic_string<char, std::char_traits<char>, BlockAllocator<char>>;
 
 using TaskList = IntrusiveList<TaskRecord>;
 
@@ -118,7 +136,7 @@ struct Group : BusyGroup, ListLinks<Group> {
   bool unresolved : 1 = false;      ///< Its limits are not known yet: it starts nothing.
   std::uint32_t chores_open = 0;    ///< In `chores` and in turns.
   float chore_ns = 0;               ///< Moving average of what one chore takes.
-  std::string key;
+  Key key;
   TaskList awaited;     ///< kWaiting and awaited.
   TaskList resumed;     ///< kResuming.
   TaskList continuing;  ///< kContinuing.
@@ -132,13 +150,13 @@ struct Group : BusyGroup, ListLinks<Group> {
   ChoreQueue chores;
   EndJob* jobs = nullptr;  ///< Those that are ending work of it right now. Meanwhile it starts nothing.
   Time in_line_since{};    ///< The line of those that may be evicted.
-  struct Blocked {
+  struct Blocked : InBlock {
     Duration layer1_bound_before{0};
     std::array<Duration, kBoundCount> by{};
   };
   std::unique_ptr<Blocked> blocked;  ///< By all else that a task can wait for than a worker.
 
-  struct Pace {
+  struct Pace : InBlock {
     Pace(Group& owner, const Rate& rate, Time now) : bucket(rate, now), timer(owner) {}
     TokenBucket bucket;
     struct RateTimer : Timer {
@@ -148,7 +166,7 @@ struct Group : BusyGroup, ListLinks<Group> {
   };
   std::unique_ptr<Pace> pace;  ///< Where it has a rate.
 
-  struct Holding {
+  struct Holding : InBlock {
     double expected_ns = 0;  ///< Moving average of the cost of one suspension.
     double due_ns = 0;       ///< What its suspended tasks have cost so far,
     double paid_ns = 0;      ///< what they are expected to cost in the end, ended ones exactly,

@@ -38,7 +38,7 @@ Result<void> GroupExecutor::clear_limits(std::string_view group) {
 
 Result<void> GroupExecutor::evict_group(std::string_view group) {
   if (auto key = check_key(group); !key) return key;
-  return driver_->with_scheduler([&](Scheduler<>& scheduler, Time now) { return scheduler.evict(group, now); });
+  return driver_->evict(group);
 }
 
 Result<void> GroupExecutor::pause_group(std::string_view group) {

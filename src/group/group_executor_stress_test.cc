@@ -90,7 +90,7 @@ class Storm {
                                  .max_threads = 16,
                                  .evict_after = 1ms};
     if (random.chance(0.3)) options.defaults.max_waiting = some(20);
-    if (random.chance(0.3)) options.defaults.overflow = static_cast<OverflowPolicy>(random.below(3));
+    if (random.chance(0.3)) options.defaults.overflow = static_cast<OverflowPolicy>(random.below(4));
     for (int g = 0; g < kGroups; ++g) {
       options.groups[key(g)].max_concurrency = static_cast<std::uint32_t>(kLimits[static_cast<std::size_t>(g)]);
     }

@@ -724,6 +724,68 @@ TEST(GroupExecutorTest, AGroupCanBeEvictedAsSoonAsItsTasksHaveResults) {
   }
 }
 
+TEST(GroupExecutorTest, AGroupThatWasEvictedIsResolvedAnew) {
+  std::atomic<std::uint32_t> concurrency{1};
+  GroupExecutor executor(
+      {.resolver = [&](std::string_view) -> GroupLimits { return {.max_concurrency = concurrency.load()}; },
+       .threads = 2});
+  for (std::uint32_t i = 1; i < 200; ++i) {
+    static_cast<void>(executor.submit("a", "t", [] {}).await());
+    EXPECT_EQ(executor.group_stats("a")->limits.max_concurrency, i);
+    concurrency = i + 1;
+    ASSERT_TRUE(executor.evict_group("a"));
+  }
+}
+
+// A body's own call destroys users' code that blocks: the rest of the body's turn must not wait for that.
+TEST(GroupExecutorTest, ADestructorThatBlocksInsideABodyHoldsNoOtherTaskUp) {
+  Gate gate;
+  GroupExecutor executor({.groups = {{"later", {.max_concurrency = 1}}}, .threads = 1});
+  for (int i = 0; i < 2000; ++i) static_cast<void>(executor.submit("warm", "t", [] {}).await());  // Known as short.
+  static_cast<void>(executor.pause_group("later"));
+  struct Blocks {
+    explicit Blocks(Gate& of) : gate(&of) {}
+    Blocks(Blocks&& other) noexcept : gate(std::exchange(other.gate, nullptr)) {}
+    ~Blocks() {
+      if (gate != nullptr) gate->pass();
+    }
+    Gate* gate;
+  };
+  auto waiting = executor.submit("later", "w", [blocks = Blocks(gate)] {});
+  std::vector<GroupTask<void>> tasks;
+  tasks.emplace_back("warm", "cancels", [&] { waiting.cancel(); });
+  tasks.emplace_back("warm", "next", [] {});
+  auto handles = executor.submit_all(std::move(tasks));
+  gate.wait_for(1);
+  static_cast<void>(handles[1].await());
+  EXPECT_FALSE(handles[0].is_done());
+  gate.open();
+  static_cast<void>(handles[0].await());
+}
+
+TEST(GroupExecutorTest, AResultThatCancelsItsScopeWhenItIsDestroyed) {
+  GroupExecutor executor({.defaults = {.max_concurrency = 4}, .threads = 2});
+  TaskScope scope(executor);
+  std::atomic<int> destroyed{0};
+  struct Cancels {
+    Cancels(TaskScope& of, std::atomic<int>& counter) : scope(&of), count(&counter) {}
+    Cancels(Cancels&& other) noexcept : scope(std::exchange(other.scope, nullptr)), count(other.count) {}
+    Cancels& operator=(Cancels&&) = delete;
+    ~Cancels() {
+      if (scope == nullptr) return;
+      scope->cancel();
+      ++*count;
+    }
+    TaskScope* scope;
+    std::atomic<int>* count;
+  };
+  for (int i = 0; i < 200; ++i) {
+    scope.submit("g", "t", [&] { return Cancels(scope, destroyed); });
+    while (i % 50 == 49 && executor.stats().waiting + executor.stats().running != 0) std::this_thread::yield();
+  }
+  EXPECT_TRUE(scope.join());
+}
+
 TEST(GroupExecutorTest, ItsThreadsHaveNames) {
   GroupExecutor executor;
   const auto name = executor.submit("g", "t", [] {

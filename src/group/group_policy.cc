@@ -101,6 +101,7 @@ void GroupPolicy::change(std::string_view key, const GroupLimits& limits) {
   Change& change = changes_[std::string(key)];
   GroupLimits merged = limits;
   if (merged.max_waiting) shortest_queue_ = std::min(shortest_queue_, std::max<std::uint32_t>(1, *merged.max_waiting));
+  if (merged.max_concurrency && merged.max_concurrency->was_negative()) merged.max_concurrency = 1U;
   if (merged.max_concurrency) {
     change.stopped = *merged.max_concurrency == 0;
     if (change.stopped) merged.max_concurrency.reset();

@@ -536,5 +536,26 @@ TEST_F(LimitsTest, AGroupWithoutTasksCanBeForgottenAtOnce) {
   EXPECT_EQ(resolved, 2);
 }
 
+TEST_F(LimitsTest, ANegativeSizeIsOneAndNoPause) {
+  make_world({.threads = 4});
+  ASSERT_TRUE(executor().resize("a", -5));
+  submit_many("a", 3);
+  executor().run_until_idle();
+
+  EXPECT_EQ(executor().group_stats("a")->limits.max_concurrency, 1U);
+  EXPECT_FALSE(executor().group_stats("a")->paused);
+  for (const auto& each : handles) EXPECT_TRUE(each.is_done());
+}
+
+TEST_F(LimitsTest, ABatchUsesAllPermitsThoughNothingMayWait) {
+  make_world({.groups = {{"a", {.max_concurrency = 8, .max_waiting = 0}}}, .threads = 8});
+  std::vector<GroupTask<int>> tasks;
+  for (int i = 0; i < 64; ++i) tasks.emplace_back("a", "t", body("a"));
+  const auto results = executor().execute_all(tasks);
+
+  for (const auto& each : results) EXPECT_EQ(each.status, TaskStatus::kSuccess);
+  EXPECT_EQ(gauges["a"].peak, 8);
+}
+
 }  // namespace
 }  // namespace cohort

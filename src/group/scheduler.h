@@ -324,7 +324,7 @@ class Scheduler {
   [[nodiscard]] ResolvedLimits resolve(std::string_view key, const GroupLimits& answer = {}) const;
   void set_limits(std::string_view key, const GroupLimits& limits, Time now);
   void clear_limits(std::string_view key, const GroupLimits& answer, Time now);
-  Result<void> evict(std::string_view key, Time now);
+  Result<void> evict(std::string_view key, const GroupLimits& answer, Time now);
   void set_paused(std::string_view key, bool paused, Time now);
   /// Each ends a portion; go on with end_some() while that says true. The job must stay where it is until then.
   bool shutdown_group(std::string_view key, EndJob& job, Time now);
@@ -337,7 +337,7 @@ class Scheduler {
   [[nodiscard]] bool is_drained(std::string_view key) const;
   /// And all results are out.
   [[nodiscard]] bool is_quiet(std::string_view key) const;
-  /// What a drain of the group waits for.
+  /// What a drain of the group waits for; of many tasks some.
   [[nodiscard]] std::vector<TaskRef> open_tasks(std::string_view key) const;
   /// From now on only tasks may submit.
   void close(Time now);
@@ -542,7 +542,7 @@ class Scheduler {
   void stop_waiting(TaskRecord& record);
   void note_idle(Group& group);
   void stand_in_line(Group& group);
-  void evict_soon(Group& group);
+  void evict_soon(Group& group, Duration after);
   void evict_idle();
   void remove_group(Group& group);
   void arm_eviction();

@@ -81,15 +81,25 @@ void Scheduler<Faults>::note_policy(const Group& group) {
 }
 
 template <class Faults>
-Result<void> Scheduler<Faults>::evict(std::string_view key, Time now) {
+Result<void> Scheduler<Faults>::evict(std::string_view key, const GroupLimits& answer, Time now) {
   EventScope event(*this, now);
   Group* const group = find(key);
   if (group == nullptr) return Error{ErrorCode::kNotFound, "group '" + std::string(key) + "' is not in memory"};
   if (group->present != ended_in_turns(*group).tasks || group->drains != 0 || group->jobs != nullptr) {
-    return Error{ErrorCode::kConflict, "group '" + group->key + "' has tasks; wait for them, or shut it down"};
+    return Error{ErrorCode::kConflict, "group '" + std::string(key) + "' has tasks; wait for them, or shut it down"};
   }
-  if (!group->is_unused()) {
-    evict_soon(*group);
+  // What has ended in turns that go on gives its permits back now.
+  for (Turn* turn = turns_.front(); turn != nullptr && !group->is_unused(); turn = IntrusiveList<Turn>::next(*turn)) {
+    if (!turn->of_chores) end_finished(*turn);
+  }
+  if (!group->is_unused()) {  // A worker has not come back from its last task. Its next use finds it as new all the
+                              // same.
+    set_resolved(*group, policy_.resolve(key, answer).limits);
+    if (group->pace) {
+      rate_timers_.disarm(group->pace->timer);
+      group->pace = std::make_unique<Group::Pace>(*group, *group->limits->rate, now_);
+    }
+    evict_soon(*group, Duration::zero());
     return {};
   }
   if (group->idle_listed) idle_groups_.erase(*group);
@@ -255,18 +265,21 @@ std::vector<TaskRef> Scheduler<Faults>::open_tasks(std::string_view key) const {
   std::vector<TaskRef> open;
   const Group* group = find(key);
   if (group == nullptr) return open;
+  const auto is_full = [&] { return open.size() >= static_cast<std::size_t>(Faults::kPortion); };
   const auto add = [&](TaskRecord& record) {
     if (!record.is_claimed()) open.emplace_back(record);
   };
   const auto add_list = [&](const TaskList& list) {
-    for (TaskRecord* record = list.front(); record != nullptr; record = TaskList::next(*record)) add(*record);
+    for (TaskRecord* record = list.front(); record != nullptr && !is_full(); record = TaskList::next(*record)) {
+      add(*record);
+    }
   };
   for (const TaskList* list : {&group->dependents, &group->door, &group->callers, &group->awaited, &group->aside,
                                &group->continuing, &group->resumed}) {
     add_list(*list);
   }
   for (const TaskList& queue : group->queues) add_list(queue);
-  for (Turn* turn = turns_.front(); turn != nullptr; turn = IntrusiveList<Turn>::next(*turn)) {
+  for (Turn* turn = turns_.front(); turn != nullptr && !is_full(); turn = IntrusiveList<Turn>::next(*turn)) {
     for (std::uint32_t i = turn->ended_tasks; i < turn->count; ++i) {
       if (&turn->group_of(i) == group) add(*turn->tasks[i]);
     }

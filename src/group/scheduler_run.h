@@ -11,8 +11,11 @@ void Scheduler<Faults>::give_back(Turn& turn, Time now) {
   EventScope event(*this, now);
   if (!turn.out) return;
   if (turn.of_chores) return give_back_chores(turn);
+  // Perhaps on the thread that looks for blocked bodies: what ends here is dropped by a chore.
+  const bool was_in_tick = std::exchange(in_tick_, true);
   give_back_rest(turn);
   end_finished(turn);
+  in_tick_ = was_in_tick;
 }
 
 // What has not begun goes back to the front of its queues, in its order, with its tokens and its part of the charge.

@@ -668,7 +668,7 @@ class Storm {
     for (const Worker& worker : workers_) {
       for (std::uint32_t s = 0; worker.turn.out && s < worker.turn.segment_count; ++s) {
         const Turn::Segment& segment = worker.turn.segments[s];
-        out += segment.concurrency && segment.group->key == key(group) ? 1 : 0;
+        out += segment.concurrency && std::string_view(segment.group->key) == key(group) ? 1 : 0;
       }
     }
     return out;

@@ -225,7 +225,7 @@ TEST_F(SchedulerTest, AGroupWhoseTasksHaveResultsCanBeEvicted) {
   ASSERT_TRUE(scheduler->take(turn, now));
   end(*begin(turn));
 
-  EXPECT_TRUE(scheduler->evict("a", now)) << "its result is out, though its worker has not given the turn back";
+  EXPECT_TRUE(scheduler->evict("a", {}, now)) << "its result is out, though its worker has not given the turn back";
   scheduler->finish(turn, now);
   now += 1ms;
   scheduler->tick(now);

@@ -233,13 +233,13 @@ void Scheduler<Faults>::stand_in_line(Group& group) {
 
 // The group is removed as soon as nothing of it is left: its tasks have ended, but a turn has not been given back.
 template <class Faults>
-void Scheduler<Faults>::evict_soon(Group& group) {
+void Scheduler<Faults>::evict_soon(Group& group, Duration after) {
   group.evict_soon = true;
   if (group.idle_listed) idle_groups_.erase(group);
   group.idle_listed = true;
-  group.in_line_since = now_ - evict_after_;
+  group.in_line_since = now_ - evict_after_ + after;
   idle_groups_.push_front(group);
-  evict_at_ = now_;
+  evict_at_ = now_ + after;
 }
 
 // Not at once again: whoever evicts many does it in steps and lets others have the scheduler in between.
@@ -258,6 +258,8 @@ void Scheduler<Faults>::arm_eviction() {
 // are not all back yet, goes to its end.
 template <class Faults>
 void Scheduler<Faults>::evict_idle() {
+  static constexpr Duration kBusyLook = std::chrono::milliseconds(10);
+  IntrusiveList<Group> busy;
   for (int i = 0; i < Faults::kPortion; ++i) {
     Group* group = idle_groups_.front();
     if (group == nullptr || saturating_add(group->in_line_since, evict_after_) > now_) break;
@@ -266,8 +268,8 @@ void Scheduler<Faults>::evict_idle() {
     const bool soon = group->evict_soon;
     group->evict_soon = false;
     if (soon && group->present == ended_in_turns(*group).tasks && !group->is_unused()) {
-      evict_soon(*group);  // At the next look.
-      break;
+      busy.push_back(*group);  // A chore of it is under way.
+      continue;
     }
     if (!group->is_unused()) continue;
     if (!soon && (saturating_add(group->inactive_since, evict_after_) > now_ ||
@@ -276,6 +278,10 @@ void Scheduler<Faults>::evict_idle() {
       continue;
     }
     remove_group(*group);
+  }
+  while (Group* group = busy.front()) {
+    busy.erase(*group);
+    evict_soon(*group, kBusyLook);
   }
   arm_eviction();
 }

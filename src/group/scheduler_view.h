@@ -112,7 +112,7 @@ Result<GroupStats> Scheduler<Faults>::group_stats(std::string_view key, Time now
   const Ended ended = ended_in_turns(*group);
   TaskCounters counters = group->counters;
   counters += ended.counters;
-  return GroupStats{.group = group->key,
+  return GroupStats{.group = std::string(group->key),
                     .waiting = group->waiting,
                     .running = group->running - ended.running,
                     .parked = group->parked,
@@ -128,7 +128,7 @@ template <class Faults>
 std::vector<std::string> Scheduler<Faults>::active_groups() const {
   std::vector<std::string> keys;
   groups_.for_each([&](const Group& group) {
-    if (group.present > group.overrunning + ended_in_turns(group).tasks) keys.push_back(group.key);
+    if (group.present > group.overrunning + ended_in_turns(group).tasks) keys.emplace_back(group.key);
   });
   std::ranges::sort(keys);
   return keys;
@@ -222,7 +222,7 @@ std::string Scheduler<Faults>::describe(const Group& group, Bound bound) const {
   const auto of = [](std::uint64_t used, std::uint64_t limit) {
     return std::to_string(used) + " of " + std::to_string(limit);
   };
-  const std::string name = "group '" + group.key + "'";
+  const std::string name = "group '" + std::string(group.key) + "'";
   switch (bound) {
     case Bound::kConcurrency: return name + " runs " + of(group.running, group.limits->max_concurrency);
     case Bound::kInFlight: return name + " has " + of(group.own, group.limits->max_in_flight) + " in flight";
@@ -248,8 +248,8 @@ template <class Faults>
 std::vector<std::string> Scheduler<Faults>::holders(const Group& group, Bound bound) const {
   constexpr std::size_t kMost = 8;
   std::vector<std::string> names;
-  const auto add = [&](const std::string& name) {
-    if (names.size() < kMost && std::ranges::find(names, name) == names.end()) names.push_back(name);
+  const auto add = [&](std::string_view name) {
+    if (names.size() < kMost && std::ranges::find(names, name) == names.end()) names.emplace_back(name);
   };
   const bool own = bound == Bound::kConcurrency || bound == Bound::kInFlight || bound == Bound::kOverrunning ||
                    bound == Bound::kParked;

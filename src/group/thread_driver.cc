@@ -197,6 +197,11 @@ void ThreadDriver::clear_limits(std::string_view key) {
   with_scheduler([&](Scheduler<>& scheduler, Time now) { scheduler.clear_limits(key, answer, now); });
 }
 
+Result<void> ThreadDriver::evict(std::string_view key) {
+  const GroupLimits answer = policy_.ask(key);
+  return with_scheduler([&](Scheduler<>& scheduler, Time now) { return scheduler.evict(key, answer, now); });
+}
+
 // In steps. What the caller is to do itself it does after the last one: while there is a job the group starts nothing.
 template <class Begin>
 void ThreadDriver::end_work(Begin&& begin) {

@@ -84,6 +84,7 @@ class ThreadDriver {
 
   [[nodiscard]] ResolvedLimits resolve(std::string_view key);
   void clear_limits(std::string_view key);
+  Result<void> evict(std::string_view key);
   void shutdown_group(std::string_view key);
   void close_lease(const GroupLease& lease);
 
@@ -107,7 +108,7 @@ class ThreadDriver {
   /// Calls `event(scheduler, now)` with the lock held and all submitted tasks taken in, then does what follows from it.
   template <class Event>
   auto with_scheduler(Event&& event) {
-    const OutsideBody outside(&clock_);
+    std::optional<OutsideBody> outside(std::in_place, &clock_);
     Aftermath after;
     MutexLock lock(mutex_);
     const Time now = clock_.now();
@@ -116,11 +117,13 @@ class ThreadDriver {
       event(scheduler_, now);
       follow_up(after, now);
       lock.unlock();
+      outside.reset();  // What follows may be users' code again.
       perform(after);
     } else {
       auto answer = event(scheduler_, now);
       follow_up(after, now);
       lock.unlock();
+      outside.reset();  // What follows may be users' code again.
       perform(after);
       return answer;
     }
@@ -144,8 +147,9 @@ class ThreadDriver {
   // A thread of the driver, or a caller's for as long as it runs a body. All but `turn`'s own protocol and `called` is
   // guarded by mutex_.
   struct Runner {
-    Runner() { turn->measured = true; }
+    explicit Runner(ThreadDriver& of) : driver(of) { turn->measured = true; }
 
+    ThreadDriver& driver;
     std::unique_ptr<Turn> turn = std::make_unique<Turn>();
     CondVar wake;
     std::atomic<bool> called{false};   // Set with the lock held: it has a slot, or its wait is over.

@@ -67,7 +67,8 @@ bool ThreadDriver::run_body(TaskRecord& record, Runner& runner, Time& now) {
   if (record.claimed_by_body) {
     if (listener_) tell(TaskEvent::Kind::kSettled, record, now, record.claimed_status());
     if (!record.let_go) runner.turn->measure(record, record.claimed_status(), now);
-    record.publish(now);
+    const bool told = record.publish(now);
+    if (told || listener_) now = clock_.now();  // What they did is no time of the next task's.
   }
   runner.in_body.store(false, std::memory_order_relaxed);  // Not before: a result's waiters may be user code too.
   runner.turn->left_body = now;
@@ -84,6 +85,7 @@ void ThreadDriver::note_outside(const TaskRecord& record, Runner& runner) {
 
 // False: it changes nothing, in a nested region or in a body that has been found blocked already.
 bool ThreadDriver::begin_blocking() {
+  if (current_runner_ == nullptr || &current_runner_->driver != this) return false;  // Not in a body of this driver.
   Runner& runner = *current_runner_;
   return with_scheduler([&](Scheduler<>& scheduler, Time now) COHORT_REQUIRES(mutex_) {
     if (!runner.has_slot || runner.blocked) return false;
@@ -326,7 +328,7 @@ void ThreadDriver::end_here(HereTurns& turns) {
 
 std::unique_ptr<ThreadDriver::Runner> ThreadDriver::take_guest() {
   if (guests_.empty()) {
-    auto guest = std::make_unique<Runner>();
+    auto guest = std::make_unique<Runner>(*this);
     guest->is_guest = true;
     return guest;
   }

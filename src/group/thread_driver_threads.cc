@@ -31,7 +31,7 @@ ThreadDriver::Runner& ThreadDriver::spare_runner() {
     runner->ended = false;
     return *runner;
   }
-  runners_.push_back(std::make_unique<Runner>());
+  runners_.push_back(std::make_unique<Runner>(*this));
   ++live_threads_;
   runners_.back()->ended = false;
   return *runners_.back();

@@ -111,7 +111,8 @@ void ThreadDriver::look_around() {
       if ((runner->blocked && !runner->in_batch) || !runner->in_body.load(std::memory_order_relaxed)) continue;
       Turn& turn = *runner->turn;
       const Time started(Duration(turn.current_started.load(std::memory_order_relaxed)));
-      if (now - started < kLongTask) continue;
+      const bool holds_others = turn.begun() < turn.count || turn.begun() > turn.ended_tasks + 1;
+      if (now - started < kLongTask && (!holds_others || now - turn.taken_at < 2 * kLongTask)) continue;
       scheduler_.give_back(turn, now);
       leave_batch(*runner);
       if (runner->blocked || runner->for_chores || now < runner->probe_at) continue;
@@ -157,7 +158,7 @@ void ThreadDriver::look_around() {
 
 // One more thread at a time, and the more there are the later.
 void ThreadDriver::help_with_chores(Time now, Aftermath& after) {
-  constexpr std::uint32_t kMostDoublings = 10;
+  constexpr std::uint32_t kMostDoublings = 5;
   const Duration patience = kChoresWaitFor * (1 << std::min(chore_threads_, kMostDoublings));
   if (scheduler_.chores_wait_since() > now - patience || chore_threads_ >= max_threads_) return;
   Runner* runner = nullptr;

@@ -14,7 +14,7 @@ AwaitState::AwaitState(std::vector<TaskRef> records, std::size_t need)
       waiters_(std::make_unique<Waiter[]>(records_.size())) {}
 
 Ref<AwaitState> AwaitState::make(std::vector<TaskRef> records, std::size_t need) {
-  COHORT_ASSERT(need <= records.size(), "a wait cannot need more tasks than it has");
+  COHORT_ASSERT(need <= records.size(), "an AwaitState cannot need more tasks than it has records");
   return Ref<AwaitState>::adopt(new AwaitState(std::move(records), need));
 }
 

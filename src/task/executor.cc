@@ -32,7 +32,7 @@ void ExecutorAccess::follow(TaskRecord& record, TaskRecord& predecessor) {
     record.submitted_at = system_clock().now();
     record.try_claim(TaskStatus::kRejected);
     record.set_error(
-        {ErrorCode::kInvalid, "a promise has no group that a following task could run in; await it in one"});
+        {ErrorCode::kInvalid, "then() does not work on a promise: it has no group; await the promise inside a task"});
     record.drop_body();
     record.publish(record.submitted_at);
     record.drop_executors_reference(record.submitted_at);
@@ -111,7 +111,7 @@ namespace {
 TaskExtras& suspending_task(std::coroutine_handle<> resume_point) {
   TaskRecord* task = current_task();
   COHORT_ASSERT(task != nullptr && task->is_coroutine(),
-                "co_await on a handle or a sleep works inside a Task that an Executor runs");
+                "co_await on a handle or a sleep works only inside a Task that an Executor runs");
   task->extras().resume_point = resume_point;
   return task->extras();
 }

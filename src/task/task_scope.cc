@@ -1,5 +1,8 @@
 #include "cohort/task/task_scope.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "cohort/base/mutex.h"
 
 namespace cohort {
@@ -12,20 +15,31 @@ struct TaskScope::Children {
   std::size_t prune_at COHORT_GUARDED_BY(mutex) = 64;
   bool cancelled COHORT_GUARDED_BY(mutex) = false;
 
+  // Takes the ended children out. The caller drops them without the lock: results are destroyed with them.
+  std::vector<TaskRef> take_ended() COHORT_REQUIRES(mutex) {
+    const auto first_ended =
+        std::partition(open.begin(), open.end(), [](const TaskRef& child) { return !child->is_done(); });
+    std::vector<TaskRef> ended(std::make_move_iterator(first_ended), std::make_move_iterator(open.end()));
+    open.erase(first_ended, open.end());
+    return ended;
+  }
+
   // Adds a child; true when it has to be cancelled at once. Forgets the ended ones whenever the list has doubled.
   bool add(internal::TaskRecord& record) {
+    std::vector<TaskRef> ended;
     MutexLock lock(mutex);
     open.emplace_back(record);
     if (open.size() >= prune_at) {
-      std::erase_if(open, [](const TaskRef& child) { return child->is_done(); });
+      ended = take_ended();
       prune_at = std::max<std::size_t>(64, 2 * open.size());
     }
     return cancelled;
   }
 
   std::vector<TaskRef> still_open() {
+    std::vector<TaskRef> ended;
     MutexLock lock(mutex);
-    std::erase_if(open, [](const TaskRef& child) { return child->is_done(); });
+    ended = take_ended();
     return open;
   }
 

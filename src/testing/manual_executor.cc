@@ -297,6 +297,11 @@ class ManualExecutor::Driver {
     scheduler_.clear_limits(key, scheduler_.policy().ask(key), now());
     apply();
   }
+  Result<void> evict(std::string_view key) {
+    Result<void> evicted = scheduler_.evict(key, scheduler_.policy().ask(key), now());
+    apply();
+    return evicted;
+  }
   void shutdown_group(std::string_view key) {
     end_work([&](EndJob& job) { return scheduler_.shutdown_group(key, job, now()); });
   }
@@ -647,7 +652,7 @@ Result<void> ManualExecutor::clear_limits(std::string_view group) {
 
 Result<void> ManualExecutor::evict_group(std::string_view group) {
   if (auto key = check_key(group); !key) return key;
-  return driver_->scheduler().evict(group, driver_->now());
+  return driver_->evict(group);
 }
 
 Result<void> ManualExecutor::pause_group(std::string_view group) { return set_paused(group, true); }

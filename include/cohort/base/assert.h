@@ -2,7 +2,7 @@
 
 namespace cohort::internal {
 
-/// Prints the broken rule with its place and ends the process.
+/// Prints the broken rule with its file and line to stderr, then aborts the process.
 [[noreturn]] void assertion_failed(const char* rule, const char* message, const char* file, int line);
 
 }  // namespace cohort::internal

@@ -5,8 +5,8 @@
 
 namespace cohort {
 
-/// Called exactly once with the outcome of a call to a port, on a thread of whoever implements it or right inside the
-/// call. It must not block.
+/// A callback for the outcome of a call to a port. The implementation of the port calls it exactly once, on a thread of
+/// its own or inside the call itself. The callback must not block.
 template <class T>
 using Completion = Function<void(Result<T>)>;
 

@@ -7,17 +7,18 @@
 
 namespace cohort {
 
-/// Named places where a test may interfere: fail a write, lose an answer, end the process.
+/// Lets a test inject a fault at a named place in the code: fail a write, lose an answer, end the process.
 ///
 ///     if (COHORT_FAILPOINT("store.commit")) return Error{ErrorCode::kUnavailable, "disk full", {}};
 ///
-/// While none is armed, a place costs one relaxed load of a line that nobody writes.
+/// While no Failpoint exists, passing a place costs one relaxed load of a cache line that no thread writes.
 ///
-/// Thread-safety: thread-safe. The action runs on the thread that passes, with no lock held, on as many threads at a
-/// time as pass: what it captures must bear that.
+/// Thread-safety: thread-safe. A thread that passes the place runs the action, with no lock held. Several threads may
+/// run the action at the same time, so its captured objects must be thread-safe.
 class Failpoint {
  public:
-  /// Runs `action` whenever the place `name` is passed; the place fails when it returns true. Disarmed with the object.
+  /// Arms the place `name`: each thread that passes it runs `action`, and the place fails if `action` returns true. The
+  /// destructor disarms the place.
   Failpoint(std::string_view name, Function<bool()> action);
   ~Failpoint();
   Failpoint(const Failpoint&) = delete;

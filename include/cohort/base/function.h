@@ -13,7 +13,8 @@ namespace cohort {
 template <class Signature>
 class Function;
 
-/// A callable that is moved, not copied, so it may own move-only things. Up to 48 bytes are kept in place.
+/// A wrapper of any callable. It can be moved but not copied, so the callable may own move-only objects. A callable of
+/// at most 48 bytes whose move does not throw is stored in place; any other is stored on the heap.
 ///
 /// Calling an empty Function is a programming error.
 ///

@@ -9,9 +9,9 @@
 
 namespace cohort {
 
-/// Durations in a fixed 4 KiB, for quantiles that are right within 1/8: p50, p95, p99 of latencies.
+/// Counts durations (latencies) in a fixed 4 KiB, for quantiles (p50, p95, p99) with an error of at most 1/8.
 ///
-/// Each power of two is split into eight; durations below 8 ns are exact, negative ones count as 0.
+/// Each power of two is split into eight buckets. Durations below 8 ns are exact. A negative duration counts as 0.
 ///
 /// Thread-safety: thread-compatible.
 class Histogram {
@@ -29,7 +29,8 @@ class Histogram {
   [[nodiscard]] std::uint64_t count() const { return count_; }
   [[nodiscard]] Duration sum() const { return sum_; }
   [[nodiscard]] Duration max() const { return max_; }
-  /// The duration that a part `q` (0 .. 1) of the records does not pass; 0 when there are none. Never above max().
+  /// The duration that the fraction `q` (0 .. 1) of the recorded durations does not exceed. Never above max(). 0 if
+  /// nothing has been recorded.
   [[nodiscard]] Duration quantile(double q) const;
 
  private:

@@ -11,7 +11,8 @@
 
 namespace cohort {
 
-/// A name that cannot be taken for another kind of name. `Kind` says what it names and how long it may be:
+/// A name with a type of its own, so that the compiler rejects a name of another kind. `Kind` says what the Id names
+/// and how long it may be:
 ///
 ///     struct SessionKind { static constexpr std::string_view kName = "session id";
 ///                          static constexpr std::size_t kMaxBytes = 256; };

@@ -22,11 +22,11 @@ struct LogField {
   template <std::integral T>
   LogField(std::string_view field, T number) : name(field), value(std::to_string(number)) {}
 
-  std::string_view name;  ///< A literal.
+  std::string_view name;  ///< Refers to a string literal.
   std::string value;
 };
 
-/// Receives the entries of COHORT_LOG. Without a sink no entry is made.
+/// Receives the entries of COHORT_LOG. While no sink is set, COHORT_LOG makes no entries.
 ///
 /// Thread-safety: write() is called from any thread and must be thread-safe; it must not throw, and should not block.
 class LogSink {
@@ -36,12 +36,12 @@ class LogSink {
                      std::span<const LogField> fields) = 0;
 };
 
-/// Sends entries of at least `level` to `sink` from now on; null ends it. A sink must outlive its use: threads that
-/// were about to call the earlier sink may still do so.
+/// From now on sends log entries of at least `level` to `sink`; null stops the logging. An earlier sink must stay
+/// alive: threads that were about to call it may still do so.
 void set_log_sink(LogSink* sink, LogLevel level = LogLevel::kInfo);
 
-/// Text from outside, fit for a log: user names, passwords and queries of URLs, and the values of `token=…`,
-/// `password: …` and the like, are replaced by "***".
+/// Makes text from outside safe to log. Replaces the following by "***": user names, passwords and queries of URLs, and
+/// the values of `token=…`, `password: …` and similar names.
 [[nodiscard]] std::string without_secrets(std::string_view text);
 
 namespace internal {

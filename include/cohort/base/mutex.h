@@ -4,7 +4,7 @@
 #include <condition_variable>
 #include <mutex>
 
-// Which lock guards what, checked by clang's -Wthread-safety; nothing for other compilers.
+// Annotations that say which lock guards which data. clang checks them (-Wthread-safety); other compilers ignore them.
 #if defined(__clang__)
 #define COHORT_ANNOTATE(x) __attribute__((x))
 #else
@@ -19,7 +19,7 @@
 
 namespace cohort {
 
-/// Tells the processor that this thread spins.
+/// Tells the processor that this thread is in a spin loop.
 inline void pause_processor() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -28,7 +28,7 @@ inline void pause_processor() {
 #endif
 }
 
-/// A mutual exclusion lock whose use the compiler can check: name it in COHORT_GUARDED_BY of what it guards.
+/// A mutual exclusion lock whose use clang can check: name it in COHORT_GUARDED_BY of each member that it guards.
 ///
 /// Thread-safety: thread-safe.
 class COHORT_ANNOTATE(capability("mutex")) Mutex {
@@ -53,11 +53,11 @@ class COHORT_ANNOTATE(capability("mutex")) Mutex {
   std::mutex mutex_;
 };
 
-/// Holds a Mutex for a scope. `unlock()` and `lock()` let go for a call that must not be made under the lock.
+/// Holds a Mutex for a scope. Use `unlock()` and `lock()` around a call that must not be made under the lock.
 class COHORT_ANNOTATE(scoped_lockable) MutexLock {
  public:
   explicit MutexLock(Mutex& mutex) COHORT_ACQUIRE(mutex) : mutex_(mutex) { mutex_.lock(); }
-  /// Tries it `tries` times, a few nanoseconds apart, before it blocks: for a lock that is never held for long.
+  /// Tries to lock `tries` times, a few nanoseconds apart, before it blocks. For a lock that is never held for long.
   MutexLock(Mutex& mutex, int tries) COHORT_ACQUIRE(mutex) : mutex_(mutex) { mutex_.lock_soon(tries); }
   MutexLock(const MutexLock&) = delete;
   MutexLock& operator=(const MutexLock&) = delete;
@@ -84,14 +84,14 @@ class COHORT_ANNOTATE(scoped_lockable) MutexLock {
 /// Thread-safety: thread-safe.
 class CondVar {
  public:
-  /// Blocks until notified, perhaps spuriously: call it in a loop that looks at the condition.
+  /// Blocks until notified, or wakes up spuriously. Call it in a loop that checks the condition.
   void wait(Mutex& mutex) COHORT_REQUIRES(mutex) {
     std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
     condition_.wait(lock);
     lock.release();
   }
 
-  /// As wait(), at most until `end`; false when that time has come.
+  /// Like wait(), but blocks at most until `end`. Returns false if `end` has come.
   bool wait_until(Mutex& mutex, std::chrono::steady_clock::time_point end) COHORT_REQUIRES(mutex) {
     std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
     const bool notified = condition_.wait_until(lock, end) == std::cv_status::no_timeout;

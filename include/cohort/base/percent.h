@@ -6,9 +6,9 @@
 
 namespace cohort {
 
-/// All but letters, digits and -._~ as %XX.
+/// Writes every byte as %XX, except letters, digits and -._~.
 [[nodiscard]] std::string percent_encode(std::string_view text);
-/// Once. Nothing: a % without two digits behind it.
+/// Decodes one level of percent-encoding. `nullopt` if a % is not followed by two hexadecimal digits.
 [[nodiscard]] std::optional<std::string> percent_decode(std::string_view text);
 
 }  // namespace cohort

@@ -4,24 +4,24 @@
 
 namespace cohort {
 
-/// Random numbers from a seed: the same seed gives the same numbers on every machine (xoshiro256**).
+/// Generates random numbers from a seed (xoshiro256**). Equal seeds give equal numbers on every machine.
 ///
-/// Not for secrets.
+/// Not for secrets: the numbers are predictable.
 ///
 /// Thread-safety: thread-compatible.
 class Random {
  public:
   explicit Random(std::uint64_t seed);
 
-  /// Any 64 bits.
+  /// Returns 64 random bits.
   std::uint64_t next();
-  /// 0 .. limit - 1, each as likely as the others. Requires limit > 0.
+  /// Returns a number from 0 to limit - 1, all equally likely. Requires limit > 0.
   std::uint64_t below(std::uint64_t limit);
-  /// low .. high, both included. Requires low <= high.
+  /// Returns a number from low to high, including low and high. Requires low <= high.
   std::int64_t between(std::int64_t low, std::int64_t high);
-  /// 0 <= x < 1.
+  /// Returns a number x with 0 <= x < 1.
   double unit();
-  /// True in `probability` of the cases.
+  /// Returns true with the given probability.
   bool chance(double probability);
 
  private:

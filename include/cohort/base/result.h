@@ -16,7 +16,7 @@ namespace cohort {
 ///     if (!port) return port.error();
 ///     listen(*port);
 ///
-/// Reading the value of a failed Result, or the error of a good one, is a programming error.
+/// Reading the value of a failed Result, or the error of a successful Result, is a programming error.
 ///
 /// Thread-safety: thread-compatible.
 template <class T>

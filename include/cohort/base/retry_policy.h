@@ -8,24 +8,25 @@
 
 namespace cohort {
 
-/// How often and when something that failed is tried again: backoff x multiplier^n, at most max_backoff, each wait
-/// shortened at random by up to the jitter, so that those who failed together do not come back together.
+/// Says how often and after which waits a failed call is tried again. The wait before retry n (from 0) is backoff x
+/// multiplier^n, but at most max_backoff. Each wait is shortened at random by up to the fraction `jitter`, so that
+/// calls that failed together do not retry together.
 ///
-/// Thread-safety: a value.
+/// Thread-safety: thread-compatible.
 struct RetryPolicy {
-  std::uint32_t max_retries = 3;  ///< After the first attempt.
+  std::uint32_t max_retries = 3;  ///< Number of retries after the first attempt.
   Duration backoff = std::chrono::seconds(1);
   double multiplier = 2.0;
   Duration max_backoff = std::chrono::minutes(1);
-  double jitter = 0.2;  ///< 0 to 1.
+  double jitter = 0.2;  ///< Largest fraction by which a wait is shortened, 0 to 1.
 
-  /// How long to wait after so many failures in a row; nothing: that was the last attempt.
+  /// Returns how long to wait after `failures` failures in a row, or nullopt if no retry is left.
   [[nodiscard]] std::optional<Duration> wait_after(std::uint32_t failures, Random& random) const;
 
   friend bool operator==(const RetryPolicy&, const RetryPolicy&) = default;
 };
 
-/// Waits of a tenth of a second to ten seconds, for calls that somebody waits for.
+/// Returns a policy with a backoff of 100 ms to 10 s, for calls whose caller is waiting.
 [[nodiscard]] inline RetryPolicy quick_retries(std::uint32_t count) {
   return {.max_retries = count, .backoff = std::chrono::milliseconds(100), .max_backoff = std::chrono::seconds(10)};
 }

@@ -9,7 +9,7 @@
 
 namespace cohort {
 
-/// Something that wants to be told when a time has come: derive from it, or make it a member.
+/// An entry of a TimerQueue, which returns it when its time has come. Derive from it, or make it a member.
 class Timer {
  public:
   Timer() = default;
@@ -17,7 +17,7 @@ class Timer {
   Timer& operator=(const Timer&) = delete;
 
   [[nodiscard]] bool armed() const { return place_ != kNowhere; }
-  /// When it is due. Only while armed.
+  /// The time at which the timer is due. Valid only while it is armed.
   [[nodiscard]] Time when() const { return when_; }
 
  private:
@@ -28,29 +28,30 @@ class Timer {
   std::size_t place_ = kNowhere;
 };
 
-/// The armed Timers by their time; those of one time in the order in which they were armed.
+/// Holds armed Timers, ordered by time. Timers of equal time keep the order in which they were armed.
 ///
-/// It has no clock and no thread: its driver asks for next(), waits, and takes what is due. Arming and disarming cost
-/// O(log n) and allocate only when the queue has never been so long. A Timer must be disarmed before it is destroyed.
+/// The queue has no clock and no thread: its driver calls next(), waits until then, and calls pop_due(). Arming and
+/// disarming cost O(log n). They allocate only if the queue grows longer than ever before. A Timer must be disarmed
+/// before it is destroyed.
 ///
 /// Thread-safety: thread-compatible.
 class TimerQueue {
  public:
-  /// Arms `timer`, or moves it to another time when it is armed already.
+  /// Arms `timer` for the time `when`. If it is armed already, moves it to that time.
   void arm(Timer& timer, Time when);
-  /// Does nothing when it is not armed.
+  /// Disarms `timer`. Does nothing if it is not armed.
   void disarm(Timer& timer);
-  /// The earliest time for which one is armed.
+  /// The earliest time for which a timer is armed; nullopt if none is armed.
   [[nodiscard]] std::optional<Time> next() const {
     if (heap_.empty()) return std::nullopt;
     return heap_.front().when;
   }
-  /// The next Timer with `when() <= now`, disarmed; null when there is none.
+  /// Disarms and returns the next Timer with `when() <= now`. Null if no timer is due.
   Timer* pop_due(Time now);
   [[nodiscard]] std::size_t size() const { return heap_.size(); }
 
  private:
-  // With what it is ordered by: timers may be anywhere in memory, and most are never looked at.
+  // Keeps the sort keys beside the pointer, because the timers may be anywhere in memory and most are never read.
   struct Armed {
     Time when{};
     std::uint64_t sequence = 0;

@@ -8,34 +8,34 @@
 
 namespace cohort {
 
-/// At most `count` per `period` on average, and up to `burst` at once.
+/// A rate limit: on average at most `count` events per `period`, and up to `burst` events at once.
 struct Rate {
   Limit count = 1;                            ///< At least 1.
   Duration period = std::chrono::seconds(1);  ///< Longer than 0.
-  Limit burst = 0;                            ///< 0 stands for `count`.
+  Limit burst = 0;                            ///< 0 means equal to `count`.
 
   friend bool operator==(const Rate&, const Rate&) = default;
 };
 
-/// Hands out the tokens of a Rate. Full at first. Time is an argument.
+/// Hands out the tokens of a Rate. A new bucket is full. The caller passes the current time to each call.
 ///
-/// Exact: it counts in whole tokens and the time of the next one, so no fraction is ever lost to rounding.
+/// Exact: the bucket counts time in units of 1/count nanoseconds, so no fraction of a token is lost to rounding.
 ///
 /// Thread-safety: thread-compatible.
 class TokenBucket {
  public:
-  /// Impossible values (no count, no period) are corrected to 1 and 1 ns.
+  /// Corrects impossible values of `rate`: a count of 0 becomes 1, a period of 0 or less becomes 1 ns.
   TokenBucket(Rate rate, Time now);
 
-  /// Takes one token if there is one.
+  /// Takes one token. Returns false if none is available.
   bool try_take(Time now);
-  /// Puts back one that was not used.
+  /// Puts back one token that was taken but not used.
   void put_back(Time now);
   [[nodiscard]] std::uint64_t available(Time now) const;
   [[nodiscard]] bool full(Time now) const { return available(now) == burst_; }
-  /// When the next token can be taken: `now` if there is one.
+  /// The time at which the next token can be taken; `now` if a token is available.
   [[nodiscard]] Time next_at(Time now) const;
-  /// When it will be full again if nobody takes any.
+  /// The time at which the bucket will be full again if no token is taken until then; `now` if it is full.
   [[nodiscard]] Time full_at(Time now) const;
 
  private:

@@ -10,7 +10,7 @@
 
 namespace cohort {
 
-/// Which trace a piece of work belongs to, as W3C Trace Context writes it in the `traceparent` header.
+/// Says which trace a piece of work belongs to. W3C Trace Context defines its text form, the `traceparent` header.
 ///
 /// Thread-safety: thread-compatible.
 struct TraceContext {
@@ -18,12 +18,12 @@ struct TraceContext {
   std::array<std::uint8_t, 8> span_id{};    ///< Not all zero.
   bool sampled = false;
 
-  /// Reads "00-<32 hex>-<16 hex>-<2 hex>"; nothing when it is malformed, has zero ids or the version "ff". A later
-  /// version is read as far as this one goes.
+  /// Reads "00-<32 hex>-<16 hex>-<2 hex>". Returns nullopt if the text is malformed, an id is all zero, or the version
+  /// is "ff". Of a later version, only the fields of version 00 are read.
   [[nodiscard]] static std::optional<TraceContext> parse(std::string_view traceparent);
-  /// A new trace.
+  /// Makes a new trace with random ids.
   [[nodiscard]] static TraceContext start(Random& random, bool sampled);
-  /// The same trace with a new span.
+  /// Makes a context of this trace with a new span id.
   [[nodiscard]] TraceContext child(Random& random) const;
   [[nodiscard]] std::string to_string() const;
 

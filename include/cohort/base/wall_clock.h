@@ -6,16 +6,16 @@
 
 namespace cohort {
 
-/// A time of day, for what must mean the same after a restart and on other machines. Unlike Time it may jump.
+/// A calendar time. It keeps its meaning after a restart and on other machines. Unlike a Clock, a WallClock may jump.
 using WallTime = std::chrono::sys_time<std::chrono::microseconds>;
 
-/// `time + duration`, at most WallTime::max().
+/// Returns `time + duration`, but at most WallTime::max().
 [[nodiscard]] constexpr WallTime saturating_add(WallTime time, Duration duration) {
   const auto wanted = std::chrono::duration_cast<std::chrono::microseconds>(duration);
   return wanted > WallTime::max() - time ? WallTime::max() : time + wanted;
 }
 
-/// Tells the time of day.
+/// Tells the calendar time.
 ///
 /// Thread-safety: now() is thread-safe.
 class WallClock {
@@ -24,10 +24,11 @@ class WallClock {
   [[nodiscard]] virtual WallTime now() const = 0;
 };
 
-/// The machine's. The object lives for the life of the process.
+/// Returns the machine's wall clock. The object lives as long as the process.
 [[nodiscard]] WallClock& system_wall_clock();
 
-/// A monotonic clock that also counts the time the machine was asleep (CLOCK_BOOTTIME): for leases that others watch.
+/// Returns a monotonic clock that also counts the time while the machine sleeps (CLOCK_BOOTTIME). For leases that other
+/// nodes watch.
 [[nodiscard]] Clock& boottime_clock();
 
 }  // namespace cohort

@@ -9,19 +9,21 @@
 
 namespace cohort {
 
-/// What a node hears and tells through a broker.
+/// The kinds of messages that a node reads from or publishes to a broker.
 enum class Topic : std::uint8_t {
-  kTasks,        ///< The way in: tasks from other services.
-  kDeadLetters,  ///< What ended badly.
-  kEvents,       ///< What became of tasks.
+  kTasks,        ///< Incoming: tasks from other services.
+  kDeadLetters,  ///< Outgoing: dead letters.
+  kEvents,       ///< Outgoing: events of tasks.
 };
 inline constexpr std::size_t kTopics = 3;
 
+/// A message to publish.
 struct OutMessage {
-  std::string key;  ///< Messages of one key keep their order: the task's id.
+  std::string key;  ///< The id of the task. Messages with one key keep their order.
   std::string value;
 };
 
+/// A message that was fetched.
 struct InMessage {
   std::string key;
   std::string value;
@@ -30,26 +32,28 @@ struct InMessage {
   std::uint64_t offset = 0;
 };
 
-/// Where tasks come from and where news go. This is a port: MemoryBroker (testing/) and others implement it, and
-/// tests/contract says what all of them promise.
+/// Delivers tasks from other services, and publishes events and dead letters. This is a port: MemoryBroker (testing/)
+/// implements it. The tests in tests/contract define what every implementation must do.
 ///
-/// One object is one member of the group of nodes that share the work of taking messages in. Every message is given to
-/// some member at least once, and again to another if it is not acknowledged; messages are hints, the store decides.
+/// Each object is one member of the consumer group of nodes. The broker gives every message to a member at least once.
+/// A message that is not acknowledged may be delivered again, also to another member. A message is only a hint: the row
+/// in the store decides.
 ///
 /// Thread-safety: thread-safe.
 class Broker {
  public:
   virtual ~Broker() = default;
 
-  /// Durable when it completes; kUnavailable: perhaps, and repeating it may make it twice.
+  /// Publishes messages. They are durable when the call completes. kUnavailable: they may or may not be durable, so
+  /// repeating the call may publish them twice.
   virtual void publish(Topic topic, std::vector<OutMessage> messages, Completion<void> done) = 0;
-  /// The next messages of kTasks for this member, at most `most`; completes when there are some. One at a time. After
-  /// close() it completes with kEnded.
+  /// Fetches the next messages of kTasks for this member, at most `most`. Completes when there is a message. Only one
+  /// fetch may be in progress at a time. After close() it completes with kEnded.
   virtual void fetch(std::uint32_t most, Completion<std::vector<InMessage>> done) = 0;
-  /// They, and all before them in their partitions, need not be given to anybody again. Those of a partition that
-  /// somebody else has by now are ignored.
+  /// Tells the broker that these messages, and all earlier ones of their partitions, need not be delivered again.
+  /// Messages of partitions that another member owns now are ignored.
   virtual void acknowledge(std::vector<InMessage> messages, Completion<void> done) = 0;
-  /// Leaves the group; what was not acknowledged goes to others.
+  /// Leaves the consumer group. Messages that were not acknowledged go to other members.
   virtual void close() = 0;
 };
 

@@ -17,19 +17,22 @@
 
 namespace cohort {
 
-/// Calls that depend on one another, declared once and run for every request, each type of node in a group of its own.
+/// A set of calls (nodes) that depend on one another. It is declared once and run for every request. Each type of node
+/// runs in its own group of the executor.
 ///
-/// A node starts when its inputs have ended. One that fails or runs out of time gives its fallback, or fails those that
-/// need it; the rest goes on. So the caller gets what there is, by the deadline, with the outcome of each node.
+/// A node starts when all its inputs have ended. If a node fails or times out, it gives its fallback. Without a
+/// fallback, the nodes that need it fail. The other nodes go on. At the deadline at the latest the caller gets all
+/// values that there are, and the outcome of each node.
 ///
-/// Thread-safety: thread-safe. It may go while runs are under way, and the end of its executor ends them.
+/// Thread-safety: thread-safe. A Graph may be destroyed while runs are in progress. The end of its executor ends them.
 /// Example: examples/09_graph.cc
 template <class Request>
 class Graph {
  public:
   explicit Graph(std::shared_ptr<internal::GraphEngine> engine) : engine_(std::move(engine)) {}
 
-  /// Runs it and waits for its end; parks inside a task. Lightweight nodes without inputs run right here.
+  /// Runs the graph and waits for the end of the run. A task that calls it parks. Lightweight nodes without inputs run
+  /// on the calling thread.
   GraphRun run(Request request, const RunOptions& options = {}) const {
     internal::Ref<internal::RunState> run = make_run(std::move(request));
     engine_->start(*run, options);
@@ -37,7 +40,8 @@ class Graph {
     return GraphRun(std::move(run));
   }
 
-  /// Runs it, to be awaited later or with co_await. cancel() on the handle ends what is open as cancelled, and the run.
+  /// Starts a run and returns a handle to await or co_await. cancel() on the handle ends the run: all nodes that have
+  /// not ended end as cancelled.
   TaskHandle<GraphRun> start(Request request, const RunOptions& options = {}) const {
     internal::Ref<internal::RunState> run = make_run(std::move(request));
     engine_->start(*run, options);
@@ -51,18 +55,18 @@ class Graph {
     return handle;
   }
 
-  /// The nodes whose inputs are all in earlier layers, layer by layer.
+  /// The names of the nodes, layer by layer. The inputs of a node are all in earlier layers.
   [[nodiscard]] std::vector<std::vector<std::string>> layers() const { return engine_->plan().layers(); }
-  /// For Graphviz.
+  /// Draws the graph in the DOT language of Graphviz.
   [[nodiscard]] std::string to_dot() const {
     return internal::to_dot(engine_->plan(), engine_->options().name, nullptr);
   }
-  /// With each node's outcome and times, and the critical path.
+  /// Draws a run in the DOT language of Graphviz, with the outcome and times of each node and the critical path.
   [[nodiscard]] std::string to_dot(const GraphRun& run) const {
     return internal::to_dot(engine_->plan(), engine_->options().name, &run.state());
   }
   [[nodiscard]] GraphStats stats() const { return engine_->stats(); }
-  /// The last changes of sizes, the oldest first.
+  /// The last changes of the groups' concurrency, the oldest first.
   [[nodiscard]] std::vector<SizeChange> size_changes() const { return engine_->size_changes(); }
 
  private:
@@ -86,7 +90,8 @@ class Graph {
     const TaskHandle<void> handle = promise->handle();
     if (!run->when_done([promise] { promise->settle({}); })) return;
     if (!handle.take().ok() && !handle.is_done()) {
-      // The waiting task has run out of its own time: so has its run, which ends as soon as fallbacks under way have.
+      // The waiting task has run out of time, so its run is cancelled. The run ends when the running fallbacks have
+      // ended.
       engine_->cancel(*run);
       internal::ExecutorAccess::block(*internal::AwaitState::make(handle.record()));
     }
@@ -103,13 +108,14 @@ class Graph {
 ///     auto body = page.node("body", render, user, optional(cart)).output();
 ///     Result<Graph<PageRequest>> graph = page.build(executor);
 ///
-/// A callable is called as const, from several threads at once, with the NodeContext and the request if it takes them,
-/// then its inputs. It returns T, Result<T>, std::variant<T, Failure>, or a Task of one of these.
+/// A callable takes the NodeContext (optional), the request (optional) and then its inputs. It returns T, Result<T>,
+/// std::variant<T, Failure>, or a Task of one of these. The graph calls it as const, from several threads at once.
 ///
 /// Thread-safety: thread-compatible.
 template <class Request>
 class GraphBuilder {
  public:
+  /// Adds a node. `inputs` are nodes of this builder, each as it is or as optional(node).
   template <class F, class... Inputs>
   auto node(std::string name, F callable, Inputs... inputs) {
     using Body = internal::TypedNodeBody<Request, F, InputOf<Inputs>...>;
@@ -118,11 +124,12 @@ class GraphBuilder {
     return Node<Request, typename Body::Value>(spec);
   }
 
-  /// For an input that is defined later.
+  /// Adds a node without a callable, so that it can be an input before define() defines it.
   template <class T>
   Node<Request, T> declare(std::string name) {
     return Node<Request, T>(add(std::move(name)));
   }
+  /// Gives a declared node its callable and its inputs.
   template <class T, class F, class... Inputs>
   Node<Request, T> define(Node<Request, T> declared, F callable, Inputs... inputs) {
     using Body = internal::TypedNodeBody<Request, F, InputOf<Inputs>...>;
@@ -135,14 +142,14 @@ class GraphBuilder {
     return declared;
   }
 
-  /// Checks it and sizes its groups. Fails with kInvalid and the names of the nodes that are wrong. The builder is
-  /// empty afterwards; its nodes go on naming results.
+  /// Checks the graph and sets the concurrency of its groups. Fails with kInvalid; the message names the wrong nodes.
+  /// The builder is empty afterwards. Its Node objects stay valid: they name the results of a run.
   Result<Graph<Request>> build(Executor& executor, GraphOptions options = {}) {
     auto plan = plan_for(options);
     if (!plan) return plan.error();
     return Graph<Request>(internal::make_graph_engine(std::move(*plan), executor, std::move(options)));
   }
-  /// The checked plan alone, for tests of engines.
+  /// Checks the graph and returns only its plan. For tests of engines.
   Result<std::shared_ptr<const internal::GraphPlan>> plan_for(const GraphOptions& options) {
     return internal::GraphPlan::make(std::exchange(specs_, {}), options);
   }

@@ -11,43 +11,44 @@
 
 namespace cohort {
 
-/// A run that has ended: what every node gave and how it ended. Copies refer to the same run.
+/// A run that has ended, with the value and the outcome of every node. All copies refer to one run.
 ///
 /// Thread-safety: thread-safe, except assigning to one object.
 class GraphRun {
  public:
   explicit GraphRun(internal::Ref<internal::RunState> run) : run_(std::move(run)) {}
 
-  /// Every output has a value, be it its own or a fallback.
+  /// True if every output node has a value, either its own or a fallback.
   [[nodiscard]] bool complete() const;
-  /// What the node gave; null: nothing.
+  /// The value of the node. Null if the node has no value.
   template <class Request, class T>
   [[nodiscard]] const T* find(const Node<Request, T>& node) const {
     return static_cast<const T*>(run_->value(place_of(node)));
   }
-  /// The same where there is something for sure.
+  /// The value of a node that has a value. Asserts that it has one; otherwise use find().
   template <class Request, class T>
   [[nodiscard]] const T& operator[](const Node<Request, T>& node) const {
     const T* value = find(node);
     COHORT_ASSERT(value != nullptr, "operator[] is for a node that gave a value; look with find()");
     return *value;
   }
+  /// How the node ended.
   template <class Request, class T>
   [[nodiscard]] Outcome outcome(const Node<Request, T>& node) const {
     return run_->slot(place_of(node)).outcome;
   }
-  /// Its value is that of its otherwise(); so a node that was skipped can have one.
+  /// True if the value comes from Node::otherwise(). A skipped node can have this kind of value too.
   template <class Request, class T>
   [[nodiscard]] bool is_fallback(const Node<Request, T>& node) const {
     return run_->slot(place_of(node)).is_fallback;
   }
-  /// Why it is not ok; null: it is.
+  /// Why the node did not end as kOk. Null if it did.
   template <class Request, class T>
   [[nodiscard]] const Error* error(const Node<Request, T>& node) const {
     return run_->slot(place_of(node)).error.get();
   }
   [[nodiscard]] Duration duration() const { return run_->ended_at - run_->begun_at; }
-  /// Every node, in the order of declaration.
+  /// A report of every node, in the order of declaration.
   [[nodiscard]] std::vector<NodeReport> reports() const { return internal::reports_of(*run_); }
 
   /// For Graph::to_dot.

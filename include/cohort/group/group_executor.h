@@ -14,27 +14,27 @@ namespace internal {
 class ThreadDriver;
 }
 
-/// Runs tasks in groups on threads of its own. Each group has limits, a fair share and an end of its own; waiting costs
-/// no thread.
+/// Runs tasks in groups on its own threads. Each group has its own limits, its own fair share and its own shutdown. A
+/// waiting task costs no thread.
 ///
 ///     GroupExecutor executor({.groups = {{"db-write", {.max_concurrency = 2}}}, .global_max_in_flight = 256});
 ///     TaskHandle<int> handle = executor.submit("db-write", "task-1", [] { return 42; });
 ///     TaskResult<int> result = handle.await();
 ///
-/// Tasks may block: while bodies are stuck in system calls other threads take over, up to `max_threads`. Tasks may
-/// submit tasks and await them, whatever the limits are. Coroutines give their thread back when they suspend.
+/// Tasks may block: while a body is stuck in a system call, another thread takes over, up to `max_threads` threads.
+/// Tasks may submit tasks and await them, whatever the limits are. A coroutine gives its thread back when it suspends.
 ///
-/// Order: tasks of one group and priority start in the order in which they were submitted; those of several threads in
-/// an order in which a submit that had returned comes before one that had not begun.
+/// Order: tasks of one group and priority start in the order in which they were submitted. If two threads submit, the
+/// task whose submit returned before the other submit began comes first.
 ///
-/// fork: a child process has none of the threads, and must not use the executor nor destroy it. Fork before making one,
-/// or have the child call exec or _exit.
+/// fork: a child process has none of the executor's threads and must neither use nor destroy the executor. Fork before
+/// you make an executor, or let the child call exec or _exit.
 ///
-/// Callables, results and what they own are destroyed by a worker, or by the caller whose own call ended the task;
-/// never by the thread that fires timers. Their destructors must not wait for tasks.
+/// Callables, results and the objects they own are destroyed by a worker, or by the thread whose own call ended the
+/// task. The thread that fires timers never destroys them. Their destructors must not wait for tasks.
 ///
-/// Destroying it is shutdown(0): what waits is cancelled, what runs is asked to stop, and the destructor waits for the
-/// bodies. Handles may be used before, while and after that; submitting to it from outside at the same time may not.
+/// The destructor calls shutdown(0): it cancels waiting tasks, asks running tasks to stop, and waits for all bodies.
+/// Handles may be used before, during and after the destruction. No thread may submit from outside during it.
 ///
 /// Thread-safety: thread-safe.
 /// Example: examples/01_hello_groups.cc
@@ -43,7 +43,7 @@ class GroupExecutor final : public Executor {
   explicit GroupExecutor(GroupExecutorOptions options = {});
   ~GroupExecutor() override;
 
-  /// How many threads there are now, those of parked tasks included.
+  /// The current number of threads that run tasks or wait for tasks to run, including the threads of parked tasks.
   [[nodiscard]] std::size_t thread_count() const;
 
   [[nodiscard]] Clock& clock() override;

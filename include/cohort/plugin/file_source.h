@@ -11,18 +11,19 @@
 namespace cohort {
 
 struct FileSourceOptions {
-  /// Folders in which `file:` may point, absolute; none: nowhere. A link out of them is not followed.
+  /// Absolute paths of the folders from which `file:` may read. Empty: `file:` is refused. A link that leads out of a
+  /// root is not followed.
   std::vector<std::filesystem::path> roots = {};
-  bool allow_http = true;                         ///< Whether `http:` and `https:` are fetched.
-  bool allow_private = false;                     ///< Whether from private, loopback and link-local addresses too.
-  std::size_t max_bytes = std::size_t{1} << 30U;  ///< Of one file. 1 byte to 1 TiB.
-  Duration timeout = std::chrono::minutes(5);     ///< Of one download.
+  bool allow_http = true;                         ///< Allow `http:` and `https:`.
+  bool allow_private = false;                     ///< Allow downloads from private, loopback and link-local addresses.
+  std::size_t max_bytes = std::size_t{1} << 30U;  ///< Maximum size of one file. 1 byte to 1 TiB.
+  Duration timeout = std::chrono::minutes(5);     ///< Time-out of one download.
 };
 
-/// Where the files of tasks come from: `file:///inside/a/root/name`, `http://…`, `https://…`. The copy is named "file",
-/// with the ending of the original if that is plain (letters and digits).
+/// Makes a FileSource that fetches the files of tasks from `file:///inside/a/root/name`, `http://…` and `https://…`.
+/// The name of the copy is "file", with the extension of the original if it consists of letters and digits.
 ///
-/// kInvalid: a root that is not a folder.
+/// kInvalid: an option is out of range, or a root is not a folder.
 [[nodiscard]] Result<FileSource> make_file_source(FileSourceOptions options);
 
 }  // namespace cohort

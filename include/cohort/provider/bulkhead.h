@@ -9,15 +9,15 @@
 
 namespace cohort {
 
-/// So many at a time and no more: what is slow cannot take everything with it.
+/// Limits the number of calls at a time, so that a slow provider cannot occupy all threads.
 ///
 ///     Bulkhead bulkhead(50);
 ///     if (Bulkhead::Place place = bulkhead.enter()) call();
 ///
-/// Thread-safety: thread-safe. Places must go before it is destroyed.
+/// Thread-safety: thread-safe. All places must be destroyed before the bulkhead.
 class Bulkhead {
  public:
-  /// A place inside, or none. Its end frees it.
+  /// The right to make one call, or no right if the bulkhead was full. The destructor gives the right back.
   class [[nodiscard]] Place {
    public:
     Place() = default;
@@ -28,7 +28,9 @@ class Bulkhead {
       return *this;
     }
     ~Place() { leave(); }
+    /// True if the call may be made.
     explicit operator bool() const { return bulkhead_ != nullptr; }
+    /// Gives the right back.
     void leave() {
       if (bulkhead_ != nullptr) std::exchange(bulkhead_, nullptr)->leave();
     }
@@ -39,22 +41,25 @@ class Bulkhead {
     Bulkhead* bulkhead_ = nullptr;
   };
 
-  /// 0 becomes 1.
+  /// Corrects a `max_concurrent` of 0 to 1 and logs a warning.
   explicit Bulkhead(std::uint32_t max_concurrent = 50);
   Bulkhead(const Bulkhead&) = delete;
   Bulkhead& operator=(const Bulkhead&) = delete;
 
-  /// Waits for a place for at most `max_wait`, by the time of the machine; not at all unless it is told to.
+  /// Takes a place. If there is none, waits at most `max_wait` for one, measured by std::chrono::steady_clock. By
+  /// default it does not wait. Returns an empty Place if there was no place.
   Place enter(Duration max_wait = Duration::zero());
 
-  /// Growth takes effect at once, shrinking as places become free.
+  /// Changes the number of places. Growing takes effect at once, shrinking as places become free.
   void resize(std::uint32_t max_concurrent);
+  /// True if a place is free.
   [[nodiscard]] bool has_room() const {
     return inside_.load(std::memory_order_relaxed) < most_.load(std::memory_order_relaxed);
   }
+  /// The number of places in use.
   [[nodiscard]] std::uint32_t inside() const { return inside_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint32_t max_concurrent() const { return most_.load(std::memory_order_relaxed); }
-  /// How often there was no place.
+  /// How often enter() found no place.
   [[nodiscard]] std::uint64_t rejected() const { return rejected_.load(std::memory_order_relaxed); }
 
  private:
@@ -64,8 +69,8 @@ class Bulkhead {
   std::atomic<std::uint32_t> most_;
   std::atomic<std::uint32_t> inside_{0};
   std::atomic<std::uint64_t> rejected_{0};
-  // Who waits counts himself and then tries once more; who leaves frees his place and then looks whether somebody
-  // waits. Both are sequentially consistent, so one of them sees the other.
+  // A waiting thread increments waiting_ and then tries to enter again. A leaving thread decrements inside_ and then
+  // reads waiting_. All four operations are sequentially consistent, so one of the two threads sees the other.
   std::atomic<std::uint32_t> waiting_{0};
   Mutex mutex_;
   CondVar freed_;

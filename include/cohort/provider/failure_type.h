@@ -13,43 +13,43 @@
 
 namespace cohort {
 
-/// How a call of a provider ended, in the kinds that decide what it means for the provider.
+/// How a call of a provider ended. A FailureRule decides what each kind means for the provider.
 enum class FailureType : std::uint8_t {
   kSuccess,
-  kTimeout,  ///< No answer in time.
-  kConnect,  ///< No connection, or it broke.
-  kDns,      ///< The name is unknown.
-  kTls,      ///< No secure connection.
-  kHttp5xx,  ///< The provider says that it failed.
-  kHttp429,  ///< The provider says that it was too much: 429, and 503 with Retry-After.
-  kHttp4xx,  ///< The provider says that the request is wrong: an answer.
-  kDecode,   ///< The answer cannot be read.
-  kUnknown,
-  kCancelled,  ///< The caller no longer wanted it.
+  kTimeout,    ///< No answer came in time.
+  kConnect,    ///< There was no connection, or the connection broke.
+  kDns,        ///< The host name is unknown.
+  kTls,        ///< There was no secure connection.
+  kHttp5xx,    ///< The provider reported that it failed.
+  kHttp429,    ///< The provider reported an overload: 429, or 503 with Retry-After.
+  kHttp4xx,    ///< The provider reported that the request is wrong. This is an answer.
+  kDecode,     ///< The answer cannot be read.
+  kUnknown,    ///< Any other failure.
+  kCancelled,  ///< The caller cancelled the call.
   kHttpAuth,   ///< 401 and 403: the provider does not accept this caller. An answer, unless a pool says otherwise.
-  kLocal,      ///< This process lacked memory, descriptors or room for the call: no provider has to do with it.
+  kLocal,      ///< This process lacked memory, descriptors or room for the call. No provider is to blame.
 };
 inline constexpr std::size_t kFailureTypes = 13;
 
 [[nodiscard]] std::string_view to_string(FailureType type);
 
-/// What an end of that kind means.
+/// What one kind of call end means for the provider.
 struct FailureRule {
-  /// How much of an error it is in the error rate, 0 to 1, in steps of a half.
+  /// How much the end adds to the errors in the error rate: 0, 0.5 or 1.
   double weight = 1;
-  /// Counts among failures in a row.
+  /// True if the end counts as one of the failures in a row.
   bool consecutive = true;
-  /// Another provider may be asked instead.
+  /// True if another provider may be asked instead.
   bool fails_over = true;
-  /// The call counts at all. What does not is neither success nor failure.
+  /// False if the call is neither a success nor a failure in the window.
   bool counts = true;
-  /// The provider has answered: a probe that ends so has succeeded, and a row of failures ends.
+  /// True if the provider has answered. An answer ends a row of failures, and a probe that gets one has succeeded.
   bool is_answer = false;
 
   friend bool operator==(const FailureRule&, const FailureRule&) = default;
 };
 
-/// The rule for each kind; the defaults are
+/// The rule for each kind of failure. The defaults are:
 ///
 ///     | kind                            | weight | in a row | fails over | counts |
 ///     |---------------------------------|--------|----------|------------|--------|
@@ -74,19 +74,22 @@ class FailureRules {
 struct Failure {
   FailureType type = FailureType::kUnknown;
   Error error{};
-  /// When the provider wants to be asked again, where it said so.
+  /// How long the provider asks the caller to wait before the next call. Not set if the provider did not say.
   std::optional<Duration> retry_after{};
-  /// What the provider said, as far as two answers can be compared by it: a status, a code. Empty: nothing.
+  /// A short text by which the answers of two providers can be compared, such as a status or a code. Empty: unknown.
   std::string detail{};
 };
 
-/// The kind of an answer with that HTTP status; below 400 it is a success.
+/// Maps an HTTP status to a FailureType. A status below 400 is a success.
 [[nodiscard]] FailureType classify_status(int status, bool has_retry_after = false);
-/// kTimedOut is a time-out, kUnavailable a failed connection, kInvalid, kNotFound, kExists and kConflict are answers,
-/// kRejected says that it was too much, kCancelled that nobody wants it any more; all else is unknown, unless the error
-/// has an exception as its cause.
+/// Maps an Error to a FailureType by its code:
+/// - kTimedOut: kTimeout. kUnavailable: kConnect. kRejected: kHttp429. kCancelled: kCancelled.
+/// - kInvalid, kNotFound, kExists, kConflict: kHttp4xx.
+/// - kInternal: the type of the exception in `cause`, if there is one. All other codes: kUnknown.
+///
+/// Exception: an error of any code is kLocal if its `cause` is kLocal.
 [[nodiscard]] FailureType classify(const Error& error);
-/// std::system_error by its code, std::bad_alloc as a lack of this process, others as unknown.
+/// Maps an exception to a FailureType: std::system_error by its code, std::bad_alloc to kLocal, others to kUnknown.
 [[nodiscard]] FailureType classify(const std::exception_ptr& exception);
 
 }  // namespace cohort

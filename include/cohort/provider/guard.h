@@ -17,19 +17,19 @@
 
 namespace cohort {
 
-/// What stands around a call. What is null or zero is left out.
+/// The protections around a call, for guarded(). A protection that is null or zero is not used.
 struct Guard {
   std::shared_ptr<Breaker> breaker{};
   std::shared_ptr<Bulkhead> bulkhead{};
-  Duration max_wait{0};                   ///< For a place in the bulkhead.
-  std::function<bool()> rate{};           ///< Whether there may be one more call now.
-  Duration timeout{0};                    ///< Of one try: the callable is given the deadline, and has to keep it.
-  Duration total_timeout{0};              ///< Of all tries together, waits between them included.
-  RetryPolicy retry = quick_retries(0);   ///< For what fails over by its rule.
-  std::shared_ptr<RetryBudget> budget{};  ///< How many retries there may be in all.
-  std::function<FailureType(const Error&)> classify{};
-  Clock* clock = nullptr;  ///< The system's.
-  /// Waits between tries; std::this_thread::sleep_for unless told.
+  Duration max_wait{0};                   ///< How long a try may wait for a place in the bulkhead.
+  std::function<bool()> rate{};           ///< Returns true if one more call may be made now.
+  Duration timeout{0};                    ///< Time-out of one try. The callable gets the deadline and must keep it.
+  Duration total_timeout{0};              ///< Time-out of all tries together, with the waits between them.
+  RetryPolicy retry = quick_retries(0);   ///< Applies to failures whose FailureRule has `fails_over`.
+  std::shared_ptr<RetryBudget> budget{};  ///< Limits the retries of all calls that share it.
+  std::function<FailureType(const Error&)> classify{};  ///< Maps an Error to its kind. Empty: cohort::classify().
+  Clock* clock = nullptr;                               ///< Null: the system's.
+  /// Waits between two tries. Empty: std::this_thread::sleep_for.
   std::function<void(Duration)> sleep{};
   std::uint64_t seed = 1;
 };
@@ -40,10 +40,11 @@ namespace internal {
 class GuardedCall {
  public:
   explicit GuardedCall(Guard guard);
-  /// What keeps a try from being made, or nothing; else takes what it needs, and deadline() says by when it has to end.
+  /// Takes all that the next try needs. Returns an Error if the try may not be made.
   std::optional<Error> enter();
+  /// When the current try must have ended.
   [[nodiscard]] Time deadline() const { return deadline_; }
-  /// The try has ended; null: well. True, after a wait, when there is to be another.
+  /// Ends a try. A null `error` means success. Returns true, after the back-off, if another try must follow.
   bool leave(const Error* error);
 
  private:
@@ -53,22 +54,24 @@ class GuardedCall {
   const Time last_;
   std::uint32_t failures_ = 0;
   Time deadline_ = Time::max();
-  bool gave_less_ = false;  // Than `timeout`.
+  bool gave_less_ = false;  // The try has less time than `timeout`.
   Bulkhead::Place place_;
   Permit permit_;
 };
 
 }  // namespace internal
 
-/// Calls `callable(deadline)`, which returns Result<T>, behind all that the guard names: rate, bulkhead, breaker,
-/// retries. What it throws is an Error. A call that may not be made fails with kUnavailable (open) or kRejected (full,
-/// too many); but a retry that may not be made leaves the error of the try before it.
+/// Calls `callable(deadline)` behind the protections of the guard: rate, bulkhead, breaker, retries. The callable
+/// returns Result<T>. An exception of the callable becomes an Error.
+///
+/// If the first try may not be made, guarded() fails with kUnavailable (breaker open), kRejected (bulkhead full or rate
+/// used up) or kTimedOut (`total_timeout` over). If a retry may not be made, it returns the error of the last try.
 ///
 ///     Guard guard{.breaker = breaker, .bulkhead = bulkhead, .timeout = 2s, .total_timeout = 5s,
 ///                 .retry = quick_retries(2)};
 ///     Result<Page> page = guarded(guard, [&](Time deadline) { return fetch(url, deadline); });
 ///
-/// Thread-safety: as that of what it names.
+/// Thread-safety: thread-safe if the callable and the functions in the guard are.
 template <class F>
 auto guarded(Guard guard, F&& callable) -> std::invoke_result_t<F&, Time> {
   using Answer = std::invoke_result_t<F&, Time>;

@@ -11,15 +11,16 @@
 namespace cohort {
 
 struct ScoreOptions {
-  double alpha = 0.4;                               ///< How much the last call counts in the averages.
-  Duration latency_safe = std::chrono::seconds(5);  ///< Up to here latency costs nothing,
-  Duration latency_max = std::chrono::seconds(30);  ///< from here on no more.
-  std::uint32_t window = 20;                        ///< The recent calls. 1 to 64.
-  std::uint32_t min_calls = 15;                     ///< Below that many there is no score.
+  double alpha = 0.4;                               ///< Weight of the last call in the moving averages.
+  Duration latency_safe = std::chrono::seconds(5);  ///< Up to this average latency there is no penalty.
+  Duration latency_max = std::chrono::seconds(30);  ///< From this average latency on the penalty is full.
+  std::uint32_t window = 20;                        ///< Number of recent calls for the failure rate. 1 to 64.
+  std::uint32_t min_calls = 15;                     ///< With fewer calls there is no score.
 };
 
-/// How good a provider is, 1 to 100: 70 x the average success rate - 20 x the penalty for latency - 10 x the failure
-/// rate of the recent calls. It says which provider is best, not whether one may be called.
+/// Rates how good a provider is. The score says which provider is best, not whether a provider may be called.
+///
+/// Score = 70 x average success rate - 20 x latency penalty - 10 x failure rate of the recent calls, clamped to 1..100.
 ///
 /// Thread-safety: thread-safe.
 class Score {
@@ -27,12 +28,13 @@ class Score {
   explicit Score(const ScoreOptions& options = {});
 
   void record(bool success, Duration latency);
-  /// Nothing below min_calls.
+  /// The score. `nullopt` after fewer than ScoreOptions::min_calls calls.
   [[nodiscard]] std::optional<double> value() const {
     if (calls_.load(std::memory_order_relaxed) < options_.min_calls) return std::nullopt;
     return value_.load(std::memory_order_relaxed);
   }
 
+  /// The part of the state that survives a restart. The recent calls do not.
   struct Saved {
     double success_rate = 1;
     double latency_ms = 0;

@@ -20,29 +20,29 @@ struct GroupNameKind {
   static constexpr std::size_t kMaxBytes = 255;
 };
 
-/// Whose groups they are: a connection, a call, a user. 1 to 256 bytes.
+/// Names a session: for example a connection, a phone call or a user. 1 to 256 bytes.
 using SessionId = Id<SessionKind>;
-/// What a group is called within its session. 1 to 255 bytes.
+/// Names a group within its session. 1 to 255 bytes.
 using GroupName = Id<GroupNameKind>;
 
-/// One group of one session, from its creation to its removal: a group that is made again has another id. It carries
-/// the place where the registry finds it.
+/// Identifies one group of one session from its creation to its removal. A group that is created again under the same
+/// name has another id. The id holds the place where the registry finds the group.
 ///
-/// Thread-safety: a value.
+/// Thread-safety: thread-compatible (a plain value).
 struct GroupId {
   std::uint32_t shard = 0;
   std::uint32_t hash = 0;
   std::uint64_t generation = 0;  ///< 0: no group.
 
   friend auto operator<=>(const GroupId&, const GroupId&) = default;
-  /// For logs.
+  /// The id as text, for logs.
   [[nodiscard]] std::string str() const {
     return std::to_string(shard) + "-" + std::to_string(hash) + "-" + std::to_string(generation);
   }
 };
 
-/// The key under which an executor has the group of that name: the session id, a slash, the name. A slash or percent
-/// sign in the session id is written as %2F or %25, so two groups never have one key; it has at most 1,024 bytes.
+/// The key of a session's group in the executor: the session id, a slash, the group name. A slash in the session id
+/// becomes %2F and a percent sign becomes %25, so two groups never share a key. A key has at most 1,024 bytes.
 [[nodiscard]] std::string executor_key(const SessionId& session, const GroupName& name);
 
 }  // namespace cohort

@@ -14,62 +14,65 @@ namespace cohort {
 
 class Executor;
 
-/// What a registry of sessions tells its listener.
+/// A change in a SessionRegistry, for its listener.
 struct SessionEvent {
   enum class Kind {
     kGroupCreated,
-    kGroupRemoved,  ///< By remove_group. The groups of an ended session are told of once, by the next one.
-    kSessionEnded,
+    kGroupRemoved,  ///< remove_group() removed a group. The end of a session sends only kSessionEnded.
+    kSessionEnded,  ///< A session has ended, together with all its groups.
   };
   Kind kind = Kind::kGroupCreated;
   std::string_view session{};
-  std::string_view group{};   ///< Of kGroupCreated and kGroupRemoved.
-  GroupId id{};               ///< Likewise.
-  std::string_view reason{};  ///< Of kSessionEnded, as is
-  std::size_t groups = 0;     ///< how many groups went with it.
+  std::string_view group{};   ///< For kGroupCreated and kGroupRemoved: the group's name.
+  GroupId id{};               ///< For kGroupCreated and kGroupRemoved: the group's id.
+  std::string_view reason{};  ///< For kSessionEnded: why the session ended.
+  std::size_t groups = 0;     ///< For kSessionEnded: the number of groups that the session had.
 };
 
 struct SessionOptions {
-  /// Where the groups' work runs: a session that ends, and a group that is removed, cancels it there. It must outlive
-  /// the registry. Without one the registry only keeps the books.
+  /// The executor that runs the work of the groups. When a session ends or a group is removed, the registry cancels the
+  /// work there. The executor must outlive the registry. Null: the registry cancels nothing.
   Executor* executor = nullptr;
 
-  /// A session ends by itself, with the reason "idle", after so long without activity: any call that names it or one
-  /// of its groups (but remove_group, counts and looks), and work that waits, runs, or has just ended. 0: never.
+  /// A session ends by itself, with the reason "idle", after this time without activity. Activity is a successful call
+  /// of ensure_group, find_group, with_group, set_active_group or touch, and a task that waits, runs or has just ended.
+  /// 0: a session never ends by itself.
   Duration ttl = std::chrono::minutes(30);
-  /// How long an ended session is remembered, so that whoever is late gets kEnded.
+  /// How long the registry remembers an ended session. Late calls that name the session get kEnded meanwhile.
   Duration remember_ended = std::chrono::minutes(5);
 
-  /// How many sessions may be known, ended ones included, and how many groups one may have: more are kRejected. Marks
-  /// of sessions that had never been there do not count: of these a sixteenth as many are kept, the newest.
+  /// Maximum number of sessions, remembered ended sessions included. Further sessions are rejected with kRejected.
+  /// Sessions that did not exist when they were ended do not count. The registry remembers at most a sixteenth as many
+  /// of them, the newest.
   std::size_t max_sessions = 10'000'000;
+  /// Maximum number of groups of a session. Further groups are rejected with kRejected.
   std::size_t max_groups_per_session = 100'000;
 
-  /// Locks. More than there are threads keeps them from waiting for one another; rounded up to a power of two, at most
-  /// 4,096.
+  /// Number of shards, each with its own lock. Use more shards than threads, so that threads seldom wait for one
+  /// another. Rounded up to a power of two, at most 4,096.
   std::uint32_t shards = 64;
 
-  /// Called with no lock held, on the thread whose call caused it. It may call the registry, may be slow, and may
-  /// throw, which is ignored.
+  /// Gets the changes. The registry calls it with no lock held, on the thread whose call made the change. The listener
+  /// may call the registry and may be slow. The registry ignores its exceptions.
   Function<void(const SessionEvent&)> listener{};
 
-  /// The executor's, else the system's.
+  /// Null: the executor's clock; without an executor, the system's.
   Clock* clock = nullptr;
-  /// Who ends idle sessions and forgets ended ones: a thread of the registry's own, which sleeps while nothing is due;
-  /// or nobody but who calls sweep().
+  /// True: a thread of the registry ends idle sessions and forgets ended ones. It sleeps while nothing is due. False:
+  /// only calls of sweep() do it.
   bool sweeps_itself = true;
-  /// For tests: ids are hashed with this, the same way each time. Nothing: with a secret of the process, so that nobody
-  /// can choose ids that all fall into one place.
+  /// For tests: the secret for the hashes of ids, so that they are equal in every run. Not set: a secret of the
+  /// process, so that no caller can choose ids that all fall into one bucket.
   std::optional<std::uint64_t> hash_secret{};
 };
 
 /// How long one kind of call has waited for locks of the registry.
 struct SessionLockWaits {
-  std::string_view call{};  ///< ensure, find, visit, remove, end, active, groups_of, touch, sweep or look.
-  std::uint64_t calls = 0;
-  std::uint64_t waited = 0;  ///< So many of them, because the lock was not free at once.
-  Duration longest{0};
-  Duration p99{0};  ///< Of all of them.
+  std::string_view call{};   ///< ensure, find, visit, remove, end, active, groups_of, touch, sweep or look.
+  std::uint64_t calls = 0;   ///< The number of times that this kind of call took a lock.
+  std::uint64_t waited = 0;  ///< How many of `calls` had to wait because another thread held the lock.
+  Duration longest{0};       ///< The longest wait.
+  Duration p99{0};           ///< The 99th percentile of the wait, over all `calls`.
 };
 
 }  // namespace cohort

@@ -16,14 +16,14 @@
 
 namespace cohort {
 
-/// A group of a session, as ensure_group and find_group give it.
+/// A group of a session, as returned by SessionRegistry::ensure_group and find_group.
 struct SessionGroup {
   GroupId id;
-  GroupToken token;      ///< To submit its work with.
-  bool created = false;  ///< By this call.
+  GroupToken token;      ///< Submit the group's work with this token.
+  bool created = false;  ///< True if this call created the group.
 };
 
-/// A group that is no longer in the registry.
+/// A group that was removed from the registry, with its payload.
 template <class Payload>
 struct RemovedGroup {
   GroupId id;
@@ -31,6 +31,7 @@ struct RemovedGroup {
   Payload payload;
 };
 
+/// A session that has ended, with the groups that it had.
 template <class Payload>
 struct EndedSession {
   std::string session;
@@ -38,27 +39,31 @@ struct EndedSession {
   std::vector<RemovedGroup<Payload>> groups;  ///< In the order of their creation.
 };
 
-/// Which session has which groups, with a payload for each; the owner of their lifetimes.
+/// Knows which session has which groups, holds a payload for each group, and owns the lifetimes of the groups.
 ///
 ///     SessionRegistry<Transcript> sessions({.executor = &executor});
 ///     auto group = sessions.ensure_group(session, utterance);
 ///     executor.submit(group->token, "recognise", recognise);
 ///     sessions.with_group(group->id, [&](Transcript& transcript) { transcript.append(text); });
-///     auto ended = sessions.end_session(session, "hung up");   // its transcripts; its work is cancelled
+///     auto ended = sessions.end_session(session, "hung up");   // Returns the transcripts and cancels the work.
 ///
-/// Every call touches one session and locks one shard, briefly; none walks all groups. A session begins with its first
-/// group and is gone with its last, or is ended: then its groups go, their tokens are closed, what waits on the
-/// executor settles as cancelled, what runs is asked to stop; and for a while whoever is late gets kEnded and creates
-/// nothing.
+/// A session begins with its first group. It is forgotten with the removal of its last group, or it is ended.
 ///
-/// Errors: kEnded for an ended session, kNotFound for what is not there (any more), kRejected past a limit.
+/// When a session ends, its groups are removed and their tokens are closed. Its waiting tasks settle as cancelled. Its
+/// running tasks are asked to stop. For SessionOptions::remember_ended, late calls that name the session get kEnded.
+///
+/// A call that names a session or a group locks only the shard of that session, and only briefly. The end of a session
+/// never walks the groups of other sessions.
+///
+/// Errors: kEnded for an ended session, kNotFound for a session or group that does not exist, kRejected at a limit.
 ///
 /// Thread-safety: thread-safe.
 /// Example: examples/06_sessions.cc
 template <class Payload>
 class SessionRegistry {
  public:
-  /// `on_idle_end` gets what an idle session leaves behind, with no lock held; it may throw, which is ignored.
+  /// `on_idle_end` gets the groups and payloads of each session that ended because it was idle. The registry calls it
+  /// with no lock held and ignores its exceptions.
   explicit SessionRegistry(SessionOptions options = {},
                            std::function<void(EndedSession<Payload>)> on_idle_end = nullptr)
       : table_(internal::SessionTable::make(std::move(options),
@@ -66,16 +71,16 @@ class SessionRegistry {
                                               EndedSession<Payload> result = released(std::move(ended));
                                               if (on_idle_end) on_idle_end(std::move(result));
                                             })) {}
-  /// Closes all tokens, which cancels their work, and drops all payloads; tells nobody. It does not wait for bodies
-  /// that run: shut the executor down first where they use the registry.
+  /// Closes all tokens, which cancels their work, and destroys all payloads. Sends no events. It does not wait for
+  /// running bodies: if they use the registry, shut the executor down first.
   ~SessionRegistry() {
     for (const auto& entry : table_->clear()) static_cast<Entry&>(*entry).payload.reset();
   }
   SessionRegistry(const SessionRegistry&) = delete;
   SessionRegistry& operator=(const SessionRegistry&) = delete;
 
-  /// The session's group of that name; made, with the payload that `make()` returns, if there is none. `make` runs with
-  /// no lock held; of two that are made at once for one name one is dropped.
+  /// Returns the session's group `name`. Creates it with the payload `make()` if it does not exist. `make` runs with no
+  /// lock held. If two threads create the group at the same moment, the registry drops one of the payloads.
   template <class Make>
   Result<SessionGroup> ensure_group(const SessionId& session, const GroupName& name, Make&& make) {
     auto ensured = table_->ensure(
@@ -86,19 +91,21 @@ class SessionRegistry {
     if (!ensured) return ensured.error();
     return SessionGroup{ensured->id, token_of(std::move(ensured->entry)), ensured->created};
   }
+  /// Returns the session's group `name`. Creates it with a default-constructed payload if it does not exist.
   Result<SessionGroup> ensure_group(const SessionId& session, const GroupName& name)
     requires std::is_default_constructible_v<Payload>
   {
     return ensure_group(session, name, [] { return Payload(); });
   }
 
+  /// Returns the session's group `name`. Never creates one.
   [[nodiscard]] Result<SessionGroup> find_group(const SessionId& session, const GroupName& name) {
     return found(table_->find(session, name));
   }
   [[nodiscard]] Result<SessionGroup> find_group(const GroupId& id) { return found(table_->find(id)); }
 
-  /// Calls `f(payload)` with the group's shard locked, and gives what it returns: to read or change the payload, merge
-  /// an output, mark it complete. It must be brief and must not call the registry. What it throws comes out here.
+  /// Calls `f(payload)` with the group's shard locked and returns its result. Use it to read or change the payload. `f`
+  /// must be brief and must not call the registry. An exception of `f` reaches the caller.
   template <class F>
   auto with_group(const GroupId& id, F&& f) -> Result<std::invoke_result_t<F&, Payload&>> {
     using Returned = std::invoke_result_t<F&, Payload&>;
@@ -114,22 +121,24 @@ class SessionRegistry {
     }
   }
 
-  /// Takes the group out and closes its token. A session without groups is forgotten, not ended.
+  /// Removes the group and closes its token. A session that has no groups left is forgotten; it does not count as
+  /// ended.
   Result<RemovedGroup<Payload>> remove_group(const GroupId& id) {
     auto removed = table_->remove(id);
     if (!removed) return removed.error();
     return released(**removed);
   }
 
-  /// The one of the session's groups that was last set as active.
+  /// The group that the last set_active_group() of this session named.
   [[nodiscard]] Result<GroupId> active_group(const SessionId& session) { return table_->active(session); }
+  /// Makes the group the active group of its session.
   Result<void> set_active_group(const GroupId& id) { return table_->set_active(id); }
 
   struct Group {
     GroupId id;
     std::string name;
   };
-  /// In the order of their creation.
+  /// The groups of the session, in the order of their creation.
   [[nodiscard]] Result<std::vector<Group>> groups_of(const SessionId& session) {
     auto entries = table_->groups_of(session);
     if (!entries) return entries.error();
@@ -139,29 +148,29 @@ class SessionRegistry {
     return groups;
   }
 
-  /// Ends the session and returns what it had; O(its groups). An unknown session is marked as ended too, so that its
-  /// first group cannot come after its end.
+  /// Ends the session and returns its groups with their payloads. Costs O(groups of this session). An unknown session
+  /// is marked as ended too, so that a late call cannot create its first group.
   Result<EndedSession<Payload>> end_session(const SessionId& session, std::string_view reason) {
     auto ended = table_->end(session, reason);
     if (!ended) return ended.error();
     return released(std::move(*ended));
   }
 
-  /// Counts as activity.
+  /// Marks the session as active now, see SessionOptions::ttl.
   Result<void> touch(const SessionId& session) { return table_->touch(session); }
 
   using Counts = internal::SessionTable::Counts;
-  /// Sessions that have groups, their groups, and ended sessions that are remembered.
+  /// The numbers of sessions with groups, of their groups, and of remembered ended sessions.
   [[nodiscard]] Counts counts() { return table_->counts(); }
 
-  /// How long calls have waited for locks, by their kind.
+  /// How long calls have waited for locks, for each kind of call.
   [[nodiscard]] std::vector<SessionLockWaits> lock_waits() { return table_->lock_waits(); }
 
-  /// Ends what is idle and forgets what ended long ago, in small steps; returns when something will be due. For a
-  /// registry that does not do so by itself.
+  /// Ends idle sessions and forgets expired marks of ended sessions, in small steps. Returns the time of the next work.
+  /// Only for a registry with `sweeps_itself = false`.
   std::optional<Time> sweep() { return table_->sweep(); }
 
-  /// For tests: walks everything and says what in it disagrees, or nothing.
+  /// For tests: checks all tables and describes an inconsistency. Empty if there is none.
   [[nodiscard]] std::string check() { return table_->check(); }
 
  private:
@@ -169,7 +178,7 @@ class SessionRegistry {
     template <class Make>
     Entry(std::string_view key, internal::Ref<internal::Activity> session, std::size_t name_size, Make& make)
         : GroupEntry(key, std::move(session), name_size), payload(make()) {}
-    std::optional<Payload> payload;  ///< Until it is removed.
+    std::optional<Payload> payload;  ///< Empty after the group was removed.
   };
 
   static GroupToken token_of(internal::Ref<internal::GroupEntry> entry) {

@@ -11,37 +11,40 @@
 
 namespace cohort {
 
-/// How a step is tried.
+/// The time-out and the retries of a step.
 struct StepOptions {
-  Duration timeout = std::chrono::seconds(1);  ///< Of all attempts together, waiting included. Above 0.
+  Duration timeout = std::chrono::seconds(1);  ///< Time-out of all attempts together, waits included. Above 0.
   RetryPolicy retry = quick_retries(0);
-  /// Whether another attempt may help; empty: as Error::retryable() says.
+  /// Returns true if another attempt may help. Empty: Error::retryable().
   std::function<bool(const Error&)> retry_if{};
 };
 
-/// The attempts of one step. It is driven: told the time and how an attempt ended, it says when the next begins.
+/// The attempts of one step. The caller drives it: the caller passes the time and the error of an attempt, and the
+/// object answers when the next attempt begins.
 ///
 ///     Attempts attempts(options, now, deadline);
 ///     for (;;) {
-///       … try it, until attempts.deadline() …
-///       std::optional<Time> next = attempts.after_failure(error, now, random);
-///       if (!next) break;       // That was the last.
-///       … wait until *next …
+///       Result<Page> page = fetch(attempts.deadline());
+///       if (page) break;
+///       std::optional<Time> next = attempts.after_failure(page.error(), clock.now(), random);
+///       if (!next) break;  // That was the last attempt.
+///       wait_until(*next);
 ///     }
 ///
-/// Thread-safety: thread-compatible. The options must outlive it.
+/// Thread-safety: thread-compatible. The options must outlive the object.
 class Attempts {
  public:
   Attempts() = default;
-  /// The step must have ended by its time-out from now, and by the deadline if there is one.
+  /// The step must end within `options.timeout` from `now`, and before `deadline` if there is one.
   Attempts(const StepOptions& options, Time now, std::optional<Time> deadline = {})
       : options_(&options), deadline_(std::min(saturating_add(now, options.timeout), deadline.value_or(Time::max()))) {}
 
+  /// When the step must have ended.
   [[nodiscard]] Time deadline() const { return deadline_; }
-  /// Of the current one, from 1.
+  /// The number of the current attempt, from 1.
   [[nodiscard]] std::uint32_t number() const { return number_; }
-  /// When the next one begins; nothing: there is none, because this error is not worth it, there have been enough, or
-  /// the deadline comes first.
+  /// Reports that the current attempt failed. Returns when the next attempt begins. `nullopt` if there is no next
+  /// attempt: the error is not retryable, the retries are used up, or the deadline comes first.
   std::optional<Time> after_failure(const Error& error, Time now, Random& random);
 
  private:

@@ -27,7 +27,7 @@ namespace cohort {
 
 class Executor;
 
-/// One task of a batch for Executor::submit_all and execute_all. It can be moved, not copied, and submitted once.
+/// One task of a batch for Executor::submit_all and execute_all. It can be moved but not copied, and submitted once.
 ///
 ///     std::vector<GroupTask<int>> tasks;
 ///     tasks.emplace_back("vip", "task-1", [] { return 42; });
@@ -37,7 +37,7 @@ class GroupTask {
   template <class F>
     requires(internal::is_task_callable<F> && std::is_same_v<internal::BodyValue<F>, T>)
   GroupTask(std::string group, std::string task_id, F callable, SubmitOptions options = {});
-  /// With the right to a group, see Executor::submit.
+  /// Names the group by a token: the task is rejected with kEnded if the token has been closed.
   template <class F>
     requires(internal::is_task_callable<F> && std::is_same_v<internal::BodyValue<F>, T>)
   GroupTask(const GroupToken& group, std::string task_id, F callable, SubmitOptions options = {})
@@ -58,7 +58,7 @@ class GroupTask {
   friend class Executor;
   friend struct internal::ExecutorAccess;
 
-  // Not handed in yet.
+  // Makes the task's record, which is not handed in yet.
   TaskHandle<T> make(Executor& executor) { return std::exchange(make_, nullptr)(executor, *this); }
   [[nodiscard]] internal::GroupAddress address() const {
     return lease_ ? internal::GroupAddress(*lease_) : internal::GroupAddress(group_);
@@ -66,18 +66,19 @@ class GroupTask {
 
   std::string group_;
   std::string task_id_;
-  internal::Ref<internal::GroupLease> lease_;  // Null: it came with a key.
-  std::unique_ptr<SubmitOptions> options_;     // Null: none. Apart, so that the callable fits into its Function.
+  internal::Ref<internal::GroupLease> lease_;  // Null if a key names the group.
+  std::unique_ptr<SubmitOptions> options_;     // Null if none. Not in make_, so that the callable fits into that.
   Function<TaskHandle<T>(Executor&, const GroupTask&)> make_;
 };
 
-/// Runs tasks in groups, each group within its own limits. This is the port that the rest of Cohort knows; a program
-/// makes one of its implementations.
+/// Runs tasks in groups, each group within its own limits. This is the port that the rest of Cohort uses. A program
+/// makes an implementation of it, as a rule a GroupExecutor.
 ///
-/// A callable takes nothing or a std::stop_token and returns a value, void, Result<T>, Error (the task has failed) or
-/// Task<T>. Keys have 1 to 1,024
-/// bytes, task ids at most 256 and need not be unique. `submit` never fails, and throws only what copying the callable
-/// throws: a rejection, a bad key or a shutdown gives a handle that is settled with the reason.
+/// A callable takes nothing or a std::stop_token. It returns a value, void, Result<T>, Error (the task has failed) or
+/// Task<T>. Keys have 1 to 1,024 bytes. Task ids have at most 256 bytes and need not be unique.
+///
+/// `submit` never fails: a rejection, a bad key or a shutdown gives a handle that is settled with the reason. `submit`
+/// throws only an exception that the copy of the callable throws.
 ///
 /// Thread-safety: thread-safe, unless an implementation says otherwise. Tasks run with no lock held.
 /// Example: examples/01_hello_groups.cc
@@ -96,15 +97,15 @@ class Executor {
   auto submit(std::string_view group, std::string_view task_id, F&& callable, const SubmitOptions& options = {}) {
     return submit_one(group, task_id, std::forward<F>(callable), options, Submission::kPlain);
   }
-  /// With the right to a group: rejected with kEnded once the token is closed.
+  /// Puts one task into the queue of the token's group. The task is rejected with kEnded if the token has been closed.
   template <class F>
   auto submit(const GroupToken& group, std::string_view task_id, F&& callable, const SubmitOptions& options = {}) {
     return submit_one(internal::GroupAddress(group.lease()), task_id, std::forward<F>(callable), options,
                       Submission::kPlain);
   }
 
-  /// As submit; and where the task's permits are free it has run by the time the call returns, in place of what this
-  /// thread would have done. It must not block; a coroutine that suspends goes on elsewhere.
+  /// Like submit(), but if the task's permits are free, this thread runs the task before the call returns. The task
+  /// must not block. A coroutine that suspends continues on another thread.
   template <class F>
   auto try_run_here(std::string_view group, std::string_view task_id, F&& callable, const SubmitOptions& options = {}) {
     return submit_one(group, task_id, std::forward<F>(callable), options, Submission::kRunHere);
@@ -116,7 +117,7 @@ class Executor {
                       Submission::kRunHere);
   }
 
-  /// Submits all, in order. Takes the callables out of `tasks`.
+  /// Submits all tasks in order and returns their handles. Moves the callables out of `tasks`.
   template <class T>
   std::vector<TaskHandle<T>> submit_all(std::vector<GroupTask<T>>& tasks) {
     std::vector<TaskHandle<T>> handles(tasks.size());
@@ -132,10 +133,12 @@ class Executor {
     return submit_all(tasks);
   }
 
-  /// Runs all and returns their results in input order, whatever becomes of each. Blocks. It paces itself: a queue that
-  /// the batch has filled slows it down instead of rejecting; one that others have filled makes it wait too, except
-  /// inside a task, where it rejects. When `stop` is asked for, what has not ended is cancelled. Takes the callables
+  /// Runs all tasks and returns their results in input order, whether they succeed or not. Blocks. Moves the callables
   /// out of `tasks`.
+  ///
+  /// The call paces itself: if the batch has filled a queue, the call slows down and its tasks are not rejected. If
+  /// other submitters have filled the queue, the call waits too. Exception: inside a task it does not wait, and a task
+  /// that finds no place is rejected. When `stop` gets a stop request, all tasks that have not ended are cancelled.
   template <class T>
   std::vector<TaskResult<T>> execute_all(std::vector<GroupTask<T>>& tasks, std::stop_token stop = {});
   template <class T>
@@ -143,7 +146,7 @@ class Executor {
     return execute_all(tasks, std::move(stop));
   }
 
-  /// Why the task is where it is.
+  /// Says what the task does now and, if it waits, what it waits for.
   template <class T>
   [[nodiscard]] Explanation explain(const TaskHandle<T>& handle) {
     return explain_record(handle.record());
@@ -151,54 +154,60 @@ class Executor {
 
   [[nodiscard]] virtual Clock& clock() = 0;
 
-  // What changes a group fails with kInvalid when the key is empty or too long.
+  // A call that changes a group fails with kInvalid if the key is empty or too long.
 
-  /// What holds, or would hold, for a group of that key.
+  /// The limits that hold for the group, or would hold if it came into use.
   [[nodiscard]] virtual ResolvedLimits resolve(std::string_view group) = 0;
-  /// Changes the limits that are set, now and for good: growth takes effect at once, shrinking as tasks end. A
-  /// max_concurrency of 0 pauses, until there is another or resume_group.
+  /// Changes the limits that are set in `limits`; the change also survives an eviction. Growth takes effect at once,
+  /// shrinking takes effect as tasks end. A max_concurrency of 0 pauses the group until another max_concurrency is set
+  /// or resume_group() is called.
   virtual Result<void> set_limits(std::string_view group, const GroupLimits& limits) = 0;
   Result<void> resize(std::string_view group, Limit max_concurrency) {
     return set_limits(group, {.max_concurrency = max_concurrency});
   }
-  /// Forgets what set_limits and resize have changed: what the options say holds again. A pause stays.
+  /// Undoes all changes by set_limits() and resize(), including a pause by a max_concurrency of 0. The limits of the
+  /// executor's options hold again. A pause by pause_group() stays.
   virtual Result<void> clear_limits(std::string_view group) = 0;
-  /// Forgets a group without tasks now instead of after `evict_after`; its limits are resolved anew when it is used
-  /// again, and its tokens are all back. kNotFound: it is not in memory; kConflict: it has tasks.
+  /// Evicts a group without tasks now instead of after `evict_after`. On its next use its limits are resolved anew, and
+  /// all tokens of its rate are back. kNotFound if the group is not in memory; kConflict if it has tasks.
   virtual Result<void> evict_group(std::string_view group) = 0;
-  /// Starts nothing more of the group; what runs goes on, and may resume.
+  /// Starts no more tasks of the group. Running tasks go on, and parked tasks may resume.
   virtual Result<void> pause_group(std::string_view group) = 0;
-  /// Ends a pause, be it by pause_group or by a max_concurrency of 0.
+  /// Ends a pause by pause_group() or by a max_concurrency of 0.
   virtual Result<void> resume_group(std::string_view group) = 0;
 
-  /// The waiting settle as cancelled, the running are asked to stop. The key may be used again at once; old bodies
-  /// still count.
+  /// Ends the work that the group has now: waiting tasks settle as cancelled, running tasks are asked to stop. The key
+  /// may be used again at once. Bodies that have not returned still count for the limits of the key.
   virtual Result<void> shutdown_group(std::string_view group) = 0;
-  /// Takes a right back: what was submitted with the token and waits settles as cancelled, what runs is asked to stop,
-  /// and what comes with it later is rejected with kEnded. Other work of the group goes on.
+  /// Closes a token. The token's waiting tasks settle as cancelled, its running tasks are asked to stop, and a later
+  /// submit with it is rejected with kEnded. Other work of the group goes on.
   void close_group(const GroupToken& token) {
     if (token.lease().close()) close_lease(token.lease());
   }
-  /// Refuses new work for the group from outside it and waits until the rest has ended. kTimedOut when that takes
-  /// longer: then the group takes work again. kConflict from inside one of its tasks.
+  /// Rejects new work from outside the group and waits until the group's tasks have ended. After the call the group
+  /// accepts work again. kTimedOut if the tasks have not ended within `timeout`. kConflict if a task calls it that the
+  /// drain would wait for.
   virtual Result<void> drain_group(std::string_view group, Duration timeout) = 0;
-  /// Refuses new work from outside, lets the rest finish until the time-out, then cancels it. kTimedOut when something
-  /// had to be cancelled, kConflict from inside a task. Never waits for bodies that ignore their stop token.
+  /// Rejects new work from outside, and gives the other tasks until `timeout` to finish. Then it cancels the tasks that
+  /// are left. kTimedOut if it had to cancel tasks; kConflict if a task of this executor calls it. Never waits for
+  /// bodies that ignore their stop token.
   virtual Result<void> shutdown(Duration timeout) = 0;
 
   [[nodiscard]] virtual ExecutorStats stats() = 0;
-  /// kNotFound for a group that is not in memory: never used, or evicted.
+  /// The current state of a group. kNotFound if the group is not in memory: never used, or evicted.
   [[nodiscard]] virtual Result<GroupStats> group_stats(std::string_view group) = 0;
-  /// The groups with tasks that wait, run or are parked.
+  /// The keys of the groups that have waiting, running or parked tasks.
   [[nodiscard]] virtual std::vector<std::string> active_groups() = 0;
-  /// How long a task submitted now would wait, by the group's queue and recent run times.
+  /// Estimates how long a task submitted now would wait, from the group's queue and recent run times.
   [[nodiscard]] virtual Duration estimated_wait(std::string_view group) = 0;
 
-  /// Inside a task that was submitted with a time-out or deadline: the latest end of that task from now on, in place of
-  /// those; nothing: none. So one that does several things can give each its time. False: its time is over already.
+  /// Sets the latest end of the current task; nullopt means no limit. Call it inside a task that was submitted with a
+  /// run_timeout or a deadline: the new end replaces them. So a task with several parts can give each part its own
+  /// time. Returns false if the task's time is over already.
   virtual bool limit_current_task(std::optional<Time> end) = 0;
-  /// Makes a short call at that time, or when the executor ends, on one of its threads and with no lock held. It must
-  /// not block or throw.
+  /// Runs `call` at the time `at` on a worker, with no lock held. If the executor is destroyed earlier, `call` runs
+  /// then, on the destroying thread. If the executor has cancelled its work already, `call` runs inside this call.
+  /// `call` must be short and must not block or throw.
   virtual void call_at(Time at, Function<void()> call) = 0;
 
  protected:
@@ -211,38 +220,39 @@ class Executor {
 
   [[nodiscard]] static Result<void> check_key(std::string_view key);
   [[nodiscard]] internal::ExecutorHome& home() const { return home_; }
-  /// The last thing an implementation's destructor does before it takes itself apart: waits until nobody is on his way
-  /// into it through a handle. All tasks are done.
+  /// Waits until no thread is calling this executor through a handle. The destructor of an implementation calls it
+  /// last, before its members are destroyed and after all tasks are done.
   void close_home() { home_.close(); }
 
-  /// Takes the record in with one reference to it, or settles it with the reason why not. kPaced: from outside, what
-  /// finds a full queue waits at its door, and the submitter does not; kRunHere: see try_run_here.
+  /// Accepts the record with one reference to it, or settles it with the reason of the rejection. kPaced: a task from
+  /// outside that finds a full queue waits at the door, but its submitter does not wait. kRunHere: see try_run_here().
   virtual void submit_record(internal::TaskRecord& record, Submission submission) = 0;
-  /// The same for several, in their order; never kRunHere.
+  /// Submits several records in their order. `submission` is never kRunHere.
   virtual void submit_records(std::span<internal::TaskRecord* const> records, Submission submission) {
     for (internal::TaskRecord* record : records) submit_record(*record, submission);
   }
-  /// What HereTurns says.
+  /// Implement run() and end() of HereTurns.
   virtual bool run_here(internal::TaskRef& record, Time now, internal::HereTurns& turns) = 0;
   virtual void end_here(internal::HereTurns& turns) = 0;
-  /// Takes in a task of the predecessor's group that is to be queued when the predecessor is done.
+  /// Accepts a task of the predecessor's group. The task is queued when the predecessor is done.
   virtual void follow_record(internal::TaskRecord& record, internal::TaskRecord& predecessor) = 0;
   virtual void cancel_record(internal::TaskRecord& record) = 0;
-  /// Cancels what came with a lease that has been closed.
+  /// Cancels the tasks that were submitted with `lease`, which has been closed.
   virtual void close_lease(internal::GroupLease& lease) = 0;
-  /// Blocks until `state` is satisfied or `until` has come; the current task, if any, is parked meanwhile. Returns why
-  /// it could not wait: a cycle (kConflict), or the current task's own time-out (kTimedOut).
+  /// Blocks until `state` is satisfied or `until` has come; the current task, if any, is parked meanwhile. Returns
+  /// null, or why it could not wait: a cycle of awaits (kConflict), or the current task's own time-out (kTimedOut).
   virtual std::unique_ptr<Error> await(internal::AwaitState& state, std::optional<Time> until) = 0;
-  /// A task of another executor awaits this one.
+  /// Notes that a task of another executor awaits `record`.
   virtual void mark_awaited([[maybe_unused]] internal::TaskRecord& record) {}
-  /// Blocks this thread until `state` is satisfied, whatever the current task is: for one that has run out of time.
+  /// Blocks this thread until `state` is satisfied, without parking. For a current task that has run out of time.
   virtual void block(internal::AwaitState& state) = 0;
-  /// What BlockingRegion says of the current task.
+  /// Begin and end a BlockingRegion in the current task. begin_blocking() returns false if the region changes nothing;
+  /// end_blocking() must not be called then.
   virtual bool begin_blocking() { return false; }
   virtual void end_blocking() {}
-  /// A thread that waits for its tasks has to run them meanwhile.
+  /// True if a thread that waits for tasks of this executor must run them meanwhile.
   [[nodiscard]] virtual bool is_driven_by_callers() const { return false; }
-  /// No group has a smaller max_waiting.
+  /// The smallest max_waiting that a group may have, but at least 1.
   [[nodiscard]] virtual std::uint32_t shortest_queue() = 0;
   [[nodiscard]] virtual Explanation explain_record(internal::TaskRecord& record) = 0;
 
@@ -288,7 +298,7 @@ class Executor {
     return TaskHandle<internal::ValueOf<Record>>(internal::Ref<Typed>::adopt(record.release()));
   }
 
-  // Nothing is submitted unless all of them could be made.
+  // Submits nothing if one of the records cannot be made.
   template <class T>
   void submit_some(std::span<GroupTask<T>> tasks, std::span<TaskHandle<T>> handles, Submission submission) {
     std::array<internal::TaskRecord*, internal::ExecutorAccess::kMaxSubmittedAtOnce> records;

@@ -9,11 +9,11 @@
 
 namespace cohort {
 
-/// Why a task is where it is.
+/// Says what a task does now and, if it waits, what it waits for.
 struct Explanation {
   Bound bound = Bound::kNothing;
-  std::uint64_t ahead = 0;           ///< Tasks of its group that go before it.
-  std::vector<std::string> holders;  ///< Who holds what it lacks: tasks of the group, or groups. At most 8.
+  std::uint64_t ahead = 0;           ///< The number of tasks of its group that go before it.
+  std::vector<std::string> holders;  ///< The tasks or groups that hold what the task needs. At most 8.
   std::string text;                  ///< "group 'vip' runs 4 of 4; 12 ahead"
 };
 

@@ -8,27 +8,27 @@
 
 namespace cohort {
 
-/// The right to submit work to a group until somebody takes it back. Copies are the same right.
+/// The right to submit work to a group. It lasts until close_group(). Copies of a token share one right.
 ///
 ///     GroupToken token("session-7/audio");
 ///     executor.submit(token, "chunk-1", decode);
 ///     executor.close_group(token);   // Cancels what came with this token; a late submit with it is rejected.
 ///
-/// It is for owners of groups that come and go: a key can be used again at once, with another token, and nothing that
-/// is late hits the newcomer.
+/// For owners of groups that come and go: after a close, a new token can use the key again at once. Late calls with the
+/// closed token do not affect the work of the new token.
 ///
-/// Thread-safety: thread-safe, except assigning to one token object.
+/// Thread-safety: thread-safe, except assignment to a token object that another thread uses.
 class GroupToken {
  public:
-  /// A group's key has 1 to 1,024 bytes; a submit with any other is rejected.
+  /// Makes a new right. A key has 1 to 1,024 bytes; a submit with a token of any other key is rejected.
   explicit GroupToken(std::string_view key);
   explicit GroupToken(internal::Ref<internal::GroupLease> lease) : lease_(std::move(lease)) {}
-  /// The same right, not an equal key.
+  /// True if both tokens are the same right. Tokens of equal keys can be different rights.
   friend bool operator==(const GroupToken& a, const GroupToken& b) { return a.lease_.get() == b.lease_.get(); }
 
   [[nodiscard]] std::string_view key() const { return lease_->key(); }
   [[nodiscard]] bool is_closed() const { return lease_->is_closed(); }
-  /// Tasks submitted with it that have not ended yet. One that has may count a moment longer.
+  /// The number of tasks of this token that have not ended. An ended task may count for a moment longer.
   [[nodiscard]] std::uint32_t open_tasks() const { return lease_->open_tasks(); }
 
   /// For executors.

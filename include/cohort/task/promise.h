@@ -15,7 +15,7 @@ namespace cohort {
 
 namespace internal {
 
-/// A record that no executor runs: who does the work settles it, from any thread.
+/// A record that no executor runs. The code that does the work settles the record, from any thread.
 template <class T>
 class PromiseRecord final : public ResultRecord<T> {
  public:
@@ -24,7 +24,7 @@ class PromiseRecord final : public ResultRecord<T> {
     this->submitted_at = now;
     this->begin(now);
   }
-  /// What it was to bring is there already.
+  /// Makes a record that is already settled with `result`.
   template <class Value>
   PromiseRecord(const TaskLabel& like, Value&& result, Time begun, Time ended) : ResultRecord<T>(like) {
     this->submitted_at = begun;
@@ -74,19 +74,20 @@ class PromiseRecord final : public ResultRecord<T> {
 
 }  // namespace internal
 
-/// The end of something that no executor runs: an answer from the network, a write that another thread does. Whoever
-/// does it holds the Promise; whoever waits for it has its handle, with all that handles can do but `then`.
+/// The result of work that no executor runs, such as an answer from the network or a write on another thread. The code
+/// that does the work holds the Promise. The code that waits has its handle, which supports everything except `then`.
 ///
 ///     Promise<int> promise("answer", [] { /* somebody called cancel() on a handle */ });
 ///     TaskHandle<int> handle = promise.handle();
 ///     … on any thread: promise.settle(42);
 ///     co_await handle;
 ///
-/// A task that awaits it keeps its permits, as if it slept. One that is settled by a task of the same executor must be
-/// made for that executor: then who awaits it parks, and cannot keep that task from starting.
+/// A task that awaits a Promise keeps its permits, as if it slept. Exception: if a task of the same executor settles
+/// the Promise, make the Promise for that executor. The awaiting task then parks, so its permits cannot keep the
+/// settling task from starting.
 ///
-/// A promise that is dropped unsettled fails with kEnded, so nobody waits for ever. One that a task of a ManualExecutor
-/// awaits is settled on the thread that drives it.
+/// A Promise that is destroyed unsettled fails with kEnded, so no caller waits for ever. A Promise that a task of a
+/// ManualExecutor awaits must be settled on the thread that drives the executor.
 ///
 /// Thread-safety: settle() and handle() are thread-safe. `on_cancel` runs at most once, on the thread that cancels,
 /// perhaps after the promise was settled; it must not throw.
@@ -95,8 +96,8 @@ class Promise {
  public:
   explicit Promise(std::string_view name = {}, Function<void()> on_cancel = {}, Clock& clock = system_clock())
       : clock_(&clock), record_(internal::Ref<Record>::adopt(new Record(name, std::move(on_cancel), clock.now()))) {}
-  /// For one that is settled by what this executor runs, and so before its end: who waits for it drives the executor
-  /// meanwhile, where that has to be driven.
+  /// Makes a Promise that work of `executor` settles, and so before the executor ends. If the executor must be driven
+  /// (ManualExecutor), a caller that waits for the Promise drives it meanwhile.
   Promise(Executor& executor, std::string_view name, Function<void()> on_cancel = {})
       : Promise(name, std::move(on_cancel), internal::ExecutorAccess::clock_of(executor)) {
     internal::ExecutorAccess::set_home(executor, *record_);
@@ -111,7 +112,7 @@ class Promise {
   [[nodiscard]] TaskHandle<T> handle() const {
     return TaskHandle<T>(internal::Ref<internal::ResultRecord<T>>(*record_));
   }
-  /// False: it had been settled before, and this changes nothing.
+  /// Settles the Promise. Returns false and changes nothing if it was settled before.
   bool settle(Result<T> result) { return record_->settle(std::move(result), clock_->now()); }
   [[nodiscard]] bool is_settled() const { return record_->is_claimed(); }
 

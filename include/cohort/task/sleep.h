@@ -7,8 +7,8 @@
 
 namespace cohort {
 
-/// `co_await sleep_for(10ms)` inside a Task: gives the thread back, keeps the permits, and goes on after that time of
-/// the executor's clock. Cancelling the task does not cut it short; see sleep_unless_stopped.
+/// `co_await sleep_for(10ms)` suspends a Task for that time of its executor's clock. The task gives its thread back and
+/// keeps its permits. Cancelling the task does not shorten the sleep; see sleep_unless_stopped.
 inline auto sleep_for(Duration duration) {
   struct Awaiter {
     Duration duration;
@@ -19,8 +19,8 @@ inline auto sleep_for(Duration duration) {
   return Awaiter{duration};
 }
 
-/// As sleep_for, but a stop request to the task (a cancel, its time-out, a shutdown) ends it. Gives true when the time
-/// is over, false when the task is to stop.
+/// Like sleep_for, but a stop request to the task (a cancel, a time-out, a shutdown) ends the sleep. Gives true if the
+/// time has passed, false if the task must stop.
 ///
 ///     while (co_await sleep_unless_stopped(1s)) poll();
 inline auto sleep_unless_stopped(Duration duration) {

@@ -7,18 +7,18 @@
 
 namespace cohort {
 
-/// Goes first within its group; between groups the fair share decides.
+/// The order of tasks within a group: higher priority starts first. Between groups the fair share decides.
 enum class Priority : std::uint8_t { kHigh, kNormal, kLow };
 
 inline constexpr int kPriorityCount = 3;
 
-/// What one task asks for. Durations of 0 or less have run out at once.
+/// The options of one task. A duration of 0 or less runs out at once.
 struct SubmitOptions {
-  /// How long it may wait before it settles as kTimedOutQueued.
+  /// How long the task may wait before it settles as kTimedOutQueued.
   std::optional<Duration> queue_timeout = {};
-  /// How long it may run, parked time included, before it settles as kTimedOutRunning.
+  /// How long the task may run, including parked time, before it settles as kTimedOutRunning.
   std::optional<Duration> run_timeout = {};
-  /// The latest end: whichever of the two it is in when this comes.
+  /// The latest end. At this time a waiting task settles as kTimedOutQueued, a running one as kTimedOutRunning.
   std::optional<Time> deadline = {};
   Priority priority = Priority::kNormal;
 

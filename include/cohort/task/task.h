@@ -72,8 +72,8 @@ class TaskPromise<void> : public TaskPromiseBase {
 
 }  // namespace internal
 
-/// A coroutine that runs as, or inside, a task of an Executor. It starts when it is awaited or submitted, and gives its
-/// thread back whenever it suspends.
+/// A coroutine that runs as a task of an Executor, or inside one. It starts when it is awaited or submitted. It gives
+/// its thread back whenever it suspends.
 ///
 ///     Task<int> fetch_both(Executor& executor) {
 ///       TaskHandle<int> a = executor.submit("db", "a", read_a);
@@ -83,8 +83,9 @@ class TaskPromise<void> : public TaskPromiseBase {
 ///     }
 ///     executor.submit("api", "both", [&] { return fetch_both(executor); });
 ///
-/// `co_await std::move(task)`, or of a call that returns one, gives T or rethrows what the coroutine threw. A Task can
-/// be awaited once, and awaits other Tasks, handles, scopes and sleeps, nothing else.
+/// `co_await std::move(task)`, or co_await on a call that returns a Task, gives T or rethrows the exception of the
+/// coroutine. A Task can be awaited only once. Inside a Task, co_await works on other Tasks, handles, scopes and
+/// sleeps, and on nothing else.
 ///
 /// Thread-safety: thread-compatible.
 /// Example: examples/03_coroutines.cc

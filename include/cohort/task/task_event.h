@@ -9,23 +9,22 @@
 
 namespace cohort {
 
-/// What a lifecycle listener is told: a task was submitted, its body started, or it settled. The texts are valid during
-/// the call.
+/// An event for a lifecycle listener: a task was submitted, its body started, or the task settled. The texts and
+/// `error` are valid only during the call of the listener.
 ///
-/// For one task the order is submitted, started (unless it never ran), settled; the last comes before anybody who
-/// awaits it goes on.
+/// The events of one task come in the order submitted, started (unless it never ran), settled. The listener gets the
+/// settled event before any code that awaits the task continues.
 struct TaskEvent {
   enum class Kind : std::uint8_t { kSubmitted, kStarted, kSettled };
 
   Kind kind = Kind::kSubmitted;
   std::string_view group;
   std::string_view task_id;
-  TaskStatus status = TaskStatus::kSuccess;  ///< Of kSettled.
+  TaskStatus status = TaskStatus::kSuccess;  ///< Set for kSettled.
   Time at{};
-  const Error* error =
-      nullptr;         ///< Of kSettled: why it did not succeed, or was rejected. Null: it did, or none was given.
-  Duration queued{0};  ///< Of kStarted and kSettled: from its submit to its start, or to its end without one.
-  Duration ran{0};     ///< Of kSettled: from its start to its end.
+  const Error* error = nullptr;  ///< Set for kSettled: why the task did not succeed. Null if it succeeded.
+  Duration queued{0};  ///< Set for kStarted and kSettled: from submit to start, or to the end if it never started.
+  Duration ran{0};     ///< Set for kSettled: from start to end.
 };
 
 }  // namespace cohort

@@ -24,17 +24,19 @@ using ValueOf = decltype(value_of_impl(static_cast<Record*>(nullptr)));
 
 }  // namespace internal
 
-/// A submitted task: wait for it, cancel it, look at it. Copies refer to the same task; dropping all of them lets it go
-/// on unobserved.
+/// Refers to a submitted task, to wait for it, cancel it or look at it. Copies refer to the same task. If all of its
+/// handles are dropped, the task still runs, unobserved.
 ///
-/// A value that cannot be copied is moved out by co_await, as by take().
+/// co_await copies the value out of the task. A value that cannot be copied is moved out, like by take().
 ///
-/// Inside a task every await of a task parks: it gives its permits of layers 1 and 3 back until the awaited one is
-/// done, so nested work cannot deadlock on limits. (A Promise without an executor comes from outside: who awaits that
-/// keeps his permits.) An await that would wait for itself in a circle, or whose own task has run out of time, gives at
-/// once a result with status kFailed and the error kConflict or kTimedOut.
+/// A task that awaits another task parks: it gives its permits of layers 1 and 3 back until the awaited task is done.
+/// So nested work cannot deadlock on limits. Exception: a task that awaits a Promise without an executor keeps its
+/// permits.
 ///
-/// Thread-safety: thread-safe, except assigning to one handle object.
+/// An await fails at once if it would close a cycle of awaits (error kConflict), or when the awaiting task runs out of
+/// time (error kTimedOut). The await then gives a result with status kFailed and that error.
+///
+/// Thread-safety: thread-safe, except assignment to a handle object that another thread uses.
 /// Example: examples/01_hello_groups.cc
 template <class T>
 class TaskHandle {
@@ -44,7 +46,7 @@ class TaskHandle {
 
   TaskHandle() = default;
   explicit TaskHandle(internal::Ref<Record> record) : record_(std::move(record)) {}
-  /// The same task, not an equal result.
+  /// True if both handles refer to the same task.
   friend bool operator==(const TaskHandle& a, const TaskHandle& b) { return a.record_.get() == b.record_.get(); }
 
   /// False for a default-constructed handle, on which nothing else may be called.
@@ -53,18 +55,18 @@ class TaskHandle {
   [[nodiscard]] std::string task_id() const { return record().task_id(); }
   [[nodiscard]] bool is_done() const { return record().is_done(); }
 
-  /// Waiting: settles as cancelled at once. Running: asks its stop token, and leaves it to the body to look there; a
-  /// sleep or an await in it goes on. Settled: nothing.
+  /// A waiting task settles as cancelled at once. A running task gets a stop request; its body must look at its stop
+  /// token. A sleep_for or an await in the body continues. A settled task is not changed.
   void cancel() const { internal::ExecutorAccess::cancel(record()); }
 
-  /// Blocks until it is done and gives a copy of its result.
+  /// Blocks until the task is done and gives a copy of its result.
   [[nodiscard]] TaskResult<T> await() const
     requires std::copy_constructible<Value>
   {
     return waited([](Record& record) { return record.value; });
   }
 
-  /// As await, but gives up after `timeout` and returns nothing then.
+  /// Like await(), but gives up after `timeout` and then returns nullopt.
   [[nodiscard]] std::optional<TaskResult<T>> await_for(Duration timeout) const
     requires std::copy_constructible<Value>
   {
@@ -77,16 +79,20 @@ class TaskHandle {
     return result([](Record& record) { return record.value; });
   }
 
-  /// As await, but moves the value out; later calls on any copy find none. For one caller.
+  /// Like await(), but moves the value out; later calls on any handle of the task find no value. For one caller only.
   [[nodiscard]] TaskResult<T> take() const {
     return waited([](Record& record) { return std::exchange(record.value, std::nullopt); });
   }
 
-  /// Runs `f` as another task of the same group and priority once this one is done. `f` takes its value: then it runs
-  /// if this one succeeded, and otherwise the new task ends as this one did, as kCancelled or kFailed. Or it takes the
-  /// TaskResult<T>: then it runs either way. The new task is one like any other: it can be rejected, and cancelled
-  /// while it waits; `f` gets no stop token. Its id is this one's with a "+", unless one is given. A value that cannot
-  /// be copied is moved out, as by take(). The executor must still exist.
+  /// Runs `f` after this task is done, as a new task of the same group and priority. Returns the new task's handle.
+  ///
+  /// - If `f` takes the value of this task, it runs only if this task succeeded. Otherwise the new task ends as
+  ///   kCancelled if this task was cancelled, else as kFailed.
+  /// - If `f` takes the TaskResult<T>, it runs in any case.
+  ///
+  /// The new task can be rejected like any other task, and cancelled while it waits; `f` gets no stop token. Its id is
+  /// the id of this task with a "+", unless `new_id` is given. A value that cannot be copied is moved out, like by
+  /// take(). The executor must still exist.
   template <class F>
   auto then(F f) const {
     return then(task_id().substr(0, 255) + "+", std::move(f));
@@ -94,8 +100,8 @@ class TaskHandle {
   template <class F>
   auto then(std::string_view new_id, F f) const;
 
-  /// Calls `f` with its result once it is done, on the thread that ends it or right here; `f` must neither block nor
-  /// throw. For those who are not in a task and do not want to wait.
+  /// Calls `f` with the result when the task is done: on the thread that ends the task, or inside this call if it is
+  /// done already. `f` must neither block nor throw. For code outside of tasks that does not want to wait.
   template <class F>
   void on_done(F f) const& {
     internal::AwaitState::make(record())->arm(
@@ -122,8 +128,8 @@ class TaskHandle {
     return Awaiter{*this};
   }
 
-  /// `co_await handle.settled()` waits until it is done and leaves the result where it is. Fails when it could not
-  /// wait, see above.
+  /// `co_await handle.settled()` waits until the task is done and leaves the result in the task. Fails with kConflict
+  /// if the wait would close a cycle of awaits, with kTimedOut if the awaiting task runs out of time.
   [[nodiscard]] auto settled() const {
     struct Awaiter {
       const TaskHandle& handle;
@@ -144,7 +150,7 @@ class TaskHandle {
     COHORT_ASSERT(valid(), "a default-constructed TaskHandle refers to no task");
     return *record_;
   }
-  /// As await for values that can be copied, as take for others.
+  /// Calls await() if the value can be copied, else take().
   [[nodiscard]] TaskResult<T> await_or_take() const {
     if constexpr (std::copy_constructible<Value>) {
       return await();
@@ -184,7 +190,7 @@ class TaskHandle {
 
 namespace internal {
 
-/// The body of a task that follows another.
+/// The body of a task that TaskHandle::then() makes.
 template <class T, class F>
 class Continuation {
  public:
@@ -250,7 +256,7 @@ class Continuation {
 template <class T>
 template <class F>
 auto TaskHandle<T>::then(std::string_view new_id, F f) const {
-  // (One after the other: what takes the value may not even be asked whether it takes a TaskResult.)
+  // (Two separate tests: for a callable that takes the value, the test with a TaskResult might not compile.)
   if constexpr (internal::Continuation<T, F>::takes_value()) {
     return follow_with(new_id, std::move(f));
   } else if constexpr (std::is_invocable_v<F&, TaskResult<T>>) {

@@ -11,11 +11,11 @@
 
 namespace cohort {
 
-/// What became of one task: who it was, how it ended, and when.
+/// The outcome of one task: its group and id, how it ended, and when.
 ///
-/// `value` is there exactly when the status is kSuccess (and it has not been moved out by TaskHandle::take), `error`
-/// exactly when it is not. A task without a result has a `std::monostate` for its value. A task that never ran has
-/// `started_at == ended_at`.
+/// `value` is set exactly when the status is kSuccess and TaskHandle::take has not moved the value out. `error` is set
+/// exactly when the status is not kSuccess. A task that returns nothing has a `std::monostate` as its value. A task
+/// that never ran has `started_at == ended_at`.
 ///
 /// Thread-safety: thread-compatible.
 template <class T>
@@ -32,7 +32,7 @@ struct TaskResult {
   Time ended_at{};
 
   [[nodiscard]] bool ok() const { return status == TaskStatus::kSuccess; }
-  /// How long its body ran, until it was settled.
+  /// How long the body ran until the task settled.
   [[nodiscard]] Duration duration() const { return ended_at - started_at; }
 };
 

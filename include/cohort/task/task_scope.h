@@ -12,10 +12,12 @@
 
 namespace cohort {
 
-/// Owns the tasks that are submitted through it: none outlives it. When it ends, or its stop token is asked, what has
-/// not ended is cancelled; the destructor waits for the rest, even in a task that has run out of time. Two things are
-/// not the scope's: the body of a child whose own run_timeout has settled it, and tasks made with `then`. A task of the
-/// scope must not await the one that owns it.
+/// Owns the tasks that are submitted through it: no task outlives the scope. When the scope is destroyed, or its stop
+/// token gets a stop request, the scope cancels its tasks that have not ended. The destructor then waits for them, even
+/// in a task that has run out of time.
+///
+/// The scope does not wait for tasks made with `then`, nor for the body of a task that its own time-out has settled. A
+/// task of the scope must not await the task that owns the scope.
 ///
 ///     TaskScope scope(executor);
 ///     scope.submit("db", "a", read_a);
@@ -47,10 +49,11 @@ class TaskScope {
 
   /// Cancels every task that has not ended, and every later one as it is submitted.
   void cancel();
-  /// Blocks until all have ended; parks inside a task. Fails as an await does: kConflict, kTimedOut.
+  /// Blocks until all tasks of the scope have ended; inside a task it parks. Fails like an await: with kConflict for a
+  /// cycle of awaits, with kTimedOut if the waiting task runs out of time.
   Result<void> join();
 
-  /// `co_await scope.joined()`: as join, for coroutines.
+  /// `co_await scope.joined()` is join() for coroutines.
   auto joined() {
     struct Awaiter {
       TaskScope& scope;

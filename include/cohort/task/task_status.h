@@ -6,14 +6,14 @@
 
 namespace cohort {
 
-/// How a task ended. Every task ends in exactly one of these, exactly once.
+/// How a task ended. Every task ends exactly once, with exactly one of these values.
 enum class TaskStatus : std::uint8_t {
   kSuccess,
-  kFailed,           ///< It threw, or returned an Error.
-  kCancelled,        ///< Cancelled while it waited; or it returned kCancelled, or threw after it was asked to stop.
-  kRejected,         ///< It was never accepted: a full queue, a bad key, an executor that has shut down.
+  kFailed,           ///< The body threw an exception, or returned an Error.
+  kCancelled,        ///< Cancelled while it waited; or its body returned kCancelled, or threw after a stop request.
+  kRejected,         ///< Not accepted (full queue, bad key, shutdown), or discarded for a newer task. It never ran.
   kTimedOutQueued,   ///< Its time ran out while it waited. It never ran.
-  kTimedOutRunning,  ///< Its time ran out while it ran. Its body may still be going on.
+  kTimedOutRunning,  ///< Its time ran out while it ran or was parked. Its body may still be running.
 };
 
 inline constexpr int kTaskStatusCount = 6;

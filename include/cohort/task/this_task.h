@@ -9,19 +9,19 @@
 
 namespace cohort {
 
-/// What a body can ask of the task that it is part of, however deep in calls. Outside every task there is no deadline,
-/// and a token that is never asked.
+/// Functions that give a body access to its own task, however deep in calls. Outside a task, there is no deadline and
+/// the stop token never gets a stop request.
 ///
-/// Thread-safety: each thread asks for its own task.
+/// Thread-safety: thread-safe; each thread sees the task that it runs.
 namespace this_task {
 
-/// When its time is over, by its executor's clock; nothing: it has no limit.
+/// The time at which the current task's time is over, by its executor's clock; nullopt if the task has no limit.
 [[nodiscard]] inline std::optional<Time> deadline() {
   const internal::TaskRecord* const task = internal::current_task();
   return task != nullptr ? task->time_limit() : std::nullopt;
 }
 
-/// A token that is asked when the task is cancelled, runs out of time or is shut down.
+/// A token that gets a stop request when the current task is cancelled, runs out of time or is shut down.
 [[nodiscard]] inline std::stop_token stop_token() {
   internal::TaskRecord* const task = internal::current_task();
   return task != nullptr ? task->stop_token() : std::stop_token();
@@ -29,13 +29,13 @@ namespace this_task {
 
 }  // namespace this_task
 
-/// Says that the next lines block the thread (a read, a lock, a library that waits), so that another thread takes over
-/// at once and not only when the executor has noticed.
+/// Tells the executor that the code in this scope blocks its thread (a read, a lock, a library that waits). Another
+/// thread then takes over at once. Without the region, it takes over only when the executor notices the block.
 ///
 ///     const BlockingRegion region;
 ///     file.read(…);
 ///
-/// Outside every task it does nothing. Thread-safety: confined to the thread that made it.
+/// Outside a task the region does nothing. Thread-safety: confined to the thread that made it.
 class BlockingRegion {
  public:
   BlockingRegion() : task_(internal::current_task()) {
@@ -49,7 +49,7 @@ class BlockingRegion {
 
  private:
   internal::TaskRecord* const task_;
-  bool begins_;  // Not where the body is in another region already.
+  bool begins_;  // False if the region changes nothing, for example inside another region.
 };
 
 }  // namespace cohort

@@ -14,7 +14,7 @@ namespace cohort {
 namespace internal {
 
 /// A wait for several tasks: `.await()` blocks (and parks inside a task), `co_await` suspends. `Collect` makes the
-/// answer of the handles once enough of them are done.
+/// answer from the handles when enough of the tasks are done.
 template <class T, class Collect>
 class When {
  public:
@@ -33,7 +33,7 @@ class When {
       [[nodiscard]] bool await_ready() const { return when.make_state()->satisfied(); }
       void await_suspend(std::coroutine_handle<> coroutine) const { request_await(when.make_state(), coroutine); }
       auto await_resume() const {
-        take_await_error();  // Collecting tells: what is not done then fails in the same way, or is waited for.
+        take_await_error();  // Dropped: collect_ looks again at each task that is not done.
         return when.collect_(when.handles_);
       }
     };
@@ -64,8 +64,8 @@ std::vector<TaskHandle<T>> handle_vector(TaskHandle<T> first, Others... others) 
 
 }  // namespace internal
 
-/// Waits for all of them, handles of one type; gives their results in the same order. Values that cannot be copied are
-/// moved out.
+/// Waits until all tasks of `handles` are done and gives their results in the order of `handles`. A value that cannot
+/// be copied is moved out.
 ///
 ///     std::vector<TaskResult<int>> results = co_await when_all(std::move(handles));   // or .await()
 template <class T>
@@ -80,15 +80,15 @@ auto when_all(std::vector<TaskHandle<T>> handles) {
   return internal::When<T, decltype(collect)>(std::move(handles), need, collect);
 }
 
-/// The same for handles one by one: co_await when_all(a, b, c).
+/// Waits until all of the given tasks are done and gives their results in that order: co_await when_all(a, b, c).
 template <class T, std::same_as<TaskHandle<T>>... Others>
 auto when_all(TaskHandle<T> first, Others... others) {
   return when_all(internal::handle_vector(std::move(first), std::move(others)...));
 }
 
-/// Waits until one of them is done; gives its place in `handles`, the lowest if there are several. The others are left
-/// alone. Needs at least one. When the wait itself fails (a cycle, the waiting task's time-out) it gives
-/// handles.size().
+/// Waits until at least one task of `handles` is done and gives its index; the lowest index if several are done. The
+/// other tasks go on. Requires at least one handle. If the wait itself fails (a cycle of awaits, or the waiting task's
+/// time-out), it gives handles.size().
 template <class T>
 auto when_any(std::vector<TaskHandle<T>> handles) {
   COHORT_ASSERT(!handles.empty(), "when_any needs a task to wait for");

@@ -9,8 +9,9 @@
 
 namespace cohort {
 
-/// An Executor in virtual time: the scheduler of the real one, driven by the test. Nothing happens until it is asked
-/// to, everything happens in the same order every time, and time passes only where the test or a sleeping body lets it.
+/// An Executor in virtual time, for tests. It has the scheduler of GroupExecutor, but the test drives it. Nothing
+/// happens until the test drives the executor, and the order of events is the same in every run. Virtual time passes
+/// only where a call of the test or a sleeping body lets it pass.
 ///
 ///     VirtualClock clock;
 ///     ManualExecutor executor(clock, {.defaults = {.max_concurrency = 2}, .threads = 4});
@@ -18,41 +19,41 @@ namespace cohort {
 ///     executor.advance(10ms);
 ///     EXPECT_TRUE(handle.is_done());
 ///
-/// It has `threads` virtual workers (0: 2). Bodies take no time, except by spend(). A body that blocks (spend, await)
-/// has a thread of its own, and exactly one thread runs at any time. Awaiting from outside drives the executor, through
-/// time if it must; when nothing is left that could happen, that is a deadlock and an assertion says who waits for
-/// what.
-/// A task of one ManualExecutor can await a task of another only if the two are linked: else nobody would drive that
-/// one.
+/// It has `threads` virtual workers (0 means 2). Bodies take no virtual time, except in spend(). A body that blocks (in
+/// spend() or an await) has a thread of its own, but exactly one thread runs at any time.
+///
+/// An await from outside drives the executor and lets time pass if necessary. If nothing more can happen, the await is
+/// a deadlock: an assertion fails and says which task waits for what. A task of one ManualExecutor can await a task of
+/// another only if the two are linked. Otherwise nothing would drive the other executor.
 ///
 /// Thread-safety: confined to the thread that made it and the bodies it runs.
 /// Example: examples/05_virtual_time.cc
 class ManualExecutor final : public Executor {
  public:
   explicit ManualExecutor(VirtualClock& clock, GroupExecutorOptions options = {});
-  /// As shutdown(0); then waits for the bodies, through virtual time.
+  /// Calls shutdown(0), then lets virtual time pass until all bodies have ended.
   ~ManualExecutor() override;
 
-  /// From now on whoever drives one of the two drives both, through the time of their one clock.
+  /// From now on a call that drives one of the two executors drives both. They must have the same clock.
   void link(ManualExecutor& other);
 
-  /// Does one thing that can be done now: a worker takes a turn, or a body goes on. False when there is none.
+  /// Does one thing that can be done now: a worker takes a turn, or a body goes on. False if nothing can be done.
   bool run_one();
-  /// Does all that can be done now.
+  /// Does everything that can be done without letting time pass.
   void run();
-  /// Lets time pass, doing everything at its time.
+  /// Lets `duration` pass and does everything at its time.
   void advance(Duration duration);
-  /// Lets time pass until nothing waits or runs any more, at most for `limit`. True when that is so.
+  /// Lets time pass until no task is left, but at most `limit`. Returns true if no task is left.
   bool run_until_idle(Duration limit = std::chrono::hours(24));
 
-  /// When the next thing happens by itself: the end of a sleep, a time-out, an alarm. For who drives several executors
-  /// by one clock: move it there, and run() each.
+  /// The time at which something next happens by itself: a sleep ends, a time-out or an alarm comes. To drive several
+  /// executors with one clock, set the clock to the earliest of these times and run() each executor.
   [[nodiscard]] std::optional<Time> next_event() const;
 
-  /// Called by a body: occupies its worker for so long, as a slow call would.
+  /// Call it in a body: it occupies the body's worker for `duration`, like a slow call.
   void spend(Duration duration);
 
-  /// What is left of tasks, permits and threads, in words; empty when nothing is.
+  /// Describes the tasks, permits and threads that are left. Empty if none are left.
   [[nodiscard]] std::string leaks() const;
 
   [[nodiscard]] Clock& clock() override;

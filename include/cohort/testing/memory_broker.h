@@ -13,33 +13,34 @@
 
 namespace cohort {
 
-/// Brokers of one group that share partitions in memory: for tests and simulations. When a member closes, or is
-/// dropped, its partitions go to the others, from what was acknowledged last.
+/// A broker in memory, for tests and simulations. Its members form one consumer group and share the partitions. When a
+/// member closes or is destroyed, its partitions go to the other members, which continue after the last acknowledged
+/// message.
 ///
 ///     MemoryBroker shared(clock);
 ///     std::unique_ptr<Broker> broker = shared.member();
 ///
-/// Thread-safety: thread-safe. Completions run inside the call that gives them something.
+/// Thread-safety: thread-safe. A completion runs inside the call that provides its result.
 class MemoryBroker {
  public:
   explicit MemoryBroker(WallClock& clock, std::uint32_t partitions = 4);
   ~MemoryBroker();
 
-  /// Must not outlive the MemoryBroker.
+  /// Makes a new member, which must not outlive the MemoryBroker.
   [[nodiscard]] std::unique_ptr<Broker> member();
-  /// All that was ever published, for checks.
+  /// All messages that were ever published to the topic, for checks.
   [[nodiscard]] std::vector<OutMessage> published(Topic topic) const;
-  /// Messages of kTasks that nobody has acknowledged.
+  /// The number of messages of kTasks that no member has acknowledged.
   [[nodiscard]] std::size_t unacknowledged() const;
-  /// Gives everything that is not acknowledged once more to whoever has its partition.
+  /// Delivers each unacknowledged message once more, to the member that has its partition.
   void redeliver();
 
  private:
   class Member;
   struct Partition {
     std::vector<InMessage> log;
-    std::uint64_t acknowledged = 0;  // The offset of the first that is not.
-    std::uint64_t next = 0;          // The offset of the next to give.
+    std::uint64_t acknowledged = 0;  // The offset of the first message that is not acknowledged.
+    std::uint64_t next = 0;          // The offset of the next message to deliver.
     Member* owner = nullptr;
   };
 

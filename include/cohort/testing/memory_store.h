@@ -19,19 +19,19 @@ namespace chain_rules {
 enum class Death : std::uint8_t;
 }
 
-/// A TaskStore that lives as long as the object: for tests and simulations. It keeps what every store promises, but
-/// nothing outlives the process. Completions run inside the call.
+/// A TaskStore in memory, for tests and simulations. It keeps every promise of the TaskStore port, except that its data
+/// ends with the object. Each completion runs inside its call.
 ///
 /// Thread-safety: thread-safe.
 class MemoryStore final : public TaskStore {
  public:
-  /// Bugs for tests to find.
+  /// Deliberate bugs that the tests must find.
   struct PlantedBugs {
     bool accepts_stale_epochs = false;
-    bool blames_neighbours = false;  ///< Whoever ran when a suspect took its node down is poison with it.
+    bool blames_neighbours = false;  ///< After two crashes a task is poison at the next, even if it did not run alone.
   };
 
-  /// Lengths (delays, deadlines, leases) are measured on `steady`; null: on the wall clock too.
+  /// `steady` measures delays, deadlines and leases. If it is null, the wall clock measures them too.
   explicit MemoryStore(WallClock& clock, const Clock* steady = nullptr) : MemoryStore(clock, PlantedBugs(), steady) {}
   MemoryStore(WallClock& clock, PlantedBugs bugs, const Clock* steady = nullptr);
   ~MemoryStore() override;
@@ -67,15 +67,15 @@ class MemoryStore final : public TaskStore {
   void cursor(std::string name, Completion<std::uint64_t> done) override;
   void remove_ended(Duration older_than, std::uint32_t limit, Completion<std::uint64_t> done) override;
 
-  /// Every row, for checks.
+  /// All rows, for checks.
   [[nodiscard]] std::vector<ChainTask> all() const;
 
  private:
   struct Boot {
     NodeLease node;
     WallTime lease_until{};
-    bool dead = false;       // Taken over from, or left.
-    bool came_back = false;  // And then heard of again.
+    bool dead = false;       // Another boot took its claims over, or it left.
+    bool came_back = false;  // It was dead and has shown a sign of life since.
   };
   struct Group {
     std::set<std::pair<std::pair<Priority, std::uint64_t>, std::string>> ready;  // Ids, in their order.

@@ -7,15 +7,15 @@
 
 namespace cohort {
 
-/// A clock that stands still until it is told to go on. Starts at one hour.
+/// A clock that changes only by advance() and set(). It starts at one hour.
 ///
-/// Thread-safety: now() is thread-safe; one thread at a time may set it.
+/// Thread-safety: now() is thread-safe. Only one thread at a time may call advance() or set().
 class VirtualClock final : public Clock {
  public:
   [[nodiscard]] Time now() const override { return Time(Duration(now_.load(std::memory_order_acquire))); }
 
   void advance(Duration duration) { set(now() + duration); }
-  /// Time does not go back.
+  /// Sets the time, which must not be earlier than now().
   void set(Time time) {
     COHORT_ASSERT(time >= now(), "virtual time does not go back");
     now_.store(time.time_since_epoch().count(), std::memory_order_release);

@@ -7,9 +7,9 @@
 
 namespace cohort {
 
-/// The time of day in virtual time: moves with a VirtualClock, and may be wrong by a skew.
+/// A wall clock in virtual time. It moves with a VirtualClock; a skew makes it wrong on purpose.
 ///
-/// Thread-safety: thread-safe, except set_skew.
+/// Thread-safety: thread-safe, except set_skew().
 class VirtualWallClock final : public WallClock {
  public:
   explicit VirtualWallClock(const VirtualClock& clock, Duration skew = Duration::zero()) : clock_(clock), skew_(skew) {}

@@ -9,10 +9,11 @@
 
 namespace cohort {
 
-/// All that a test in virtual time stands on: a clock, an executor and random numbers from a seed. When it
-/// ends it asserts that no task, permit or thread is left behind.
+/// The set-up of a test in virtual time: a clock, an executor and random numbers from a seed. Its destructor asserts
+/// that no task, permit or thread is left behind.
 ///
-/// With a test framework, make it a member and check `leaks()` in the teardown: that fails the test, not the program.
+/// With a test framework, make the World a member of the fixture and check `leaks()` in the teardown. A leak then fails
+/// the test instead of aborting the program.
 ///
 /// Thread-safety: confined to the thread that made it.
 class World {
@@ -22,7 +23,7 @@ class World {
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
-  /// Lets everything that was started end, and says what did not; empty when all did.
+  /// Runs the executor until no task is left, then describes what is still left over. Empty if nothing is.
   [[nodiscard]] std::string leaks();
 
   VirtualClock clock;

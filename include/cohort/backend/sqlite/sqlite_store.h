@@ -13,46 +13,61 @@
 namespace cohort {
 
 struct SqliteOptions {
-  std::filesystem::path folder = "cohort-data";  ///< Made if it is not there. One process at a time.
-  /// kFull: what was acknowledged survives a loss of power. kNormal: the death of the process only. kOff: nothing is
-  /// waited for; for experiments.
-  enum class Synchronous : std::uint8_t { kOff, kNormal, kFull } synchronous = Synchronous::kFull;
-  std::uint32_t max_queued = 10'000;  ///< Calls that wait for the writer; more are rejected.
-  std::uint32_t max_batch = 500;      ///< Calls in one transaction.
-  std::string who = {};               ///< What another process that wants the folder is told of this one.
-  WallClock* clock = nullptr;         ///< Null: the system's.
-  Clock* steady_clock = nullptr;      ///< For lengths; null: boottime_clock().
-  /// How long to wait for the folder while another process has it. A dead node's programs may need a moment to end.
+  std::filesystem::path folder = "cohort-data";  ///< Created if it is missing. One process at a time may use it.
+  /// What acknowledged writes survive.
+  enum class Synchronous : std::uint8_t {
+    kOff,     ///< The store does not wait for the disk. For experiments.
+    kNormal,  ///< They survive the death of the process.
+    kFull     ///< They survive a loss of power.
+  } synchronous = Synchronous::kFull;
+  /// Calls that may wait for each thread of the store. Further calls are rejected.
+  std::uint32_t max_queued = 10'000;
+  std::uint32_t max_batch = 500;  ///< Maximum number of calls in one transaction.
+  std::string who = {};           ///< The name of this process in the error of another process that wants the folder.
+  WallClock* clock = nullptr;     ///< Null: the system's.
+  Clock* steady_clock = nullptr;  ///< Measures durations. Null: boottime_clock().
+  /// How long open() waits for the folder if its owner is dead. Programs of a dead node may hold the folder for a
+  /// moment. open() never waits for an owner that is alive.
   Duration lock_patience = std::chrono::seconds(5);
-  bool accept_lost_log = false;  ///< Open a store whose write-ahead log is missing, without what was only in there.
-  std::string vfs = {};          ///< Of SQLite, by name; empty: its default.
+  /// Open a store whose write-ahead log is missing. Writes that were only in the log are lost.
+  bool accept_lost_log = false;
+  std::string vfs = {};  ///< The name of the SQLite VFS. Empty: SQLite's default.
 };
 
-/// The embedded store: one file in a folder, no server. Calls that change something go through one writer thread, which
-/// puts all that have come in meanwhile into one transaction and one fsync. Calls that look up a row go through a
-/// reader thread, calls that go over many rows through another; both see everything that was acknowledged before.
+/// The embedded store: one file in a folder, without a server.
+///
+/// One thread does all writes. It puts all calls that have arrived meanwhile into one transaction with one fsync. A
+/// second thread looks up single rows. A third thread reads many rows. All reads see everything that was acknowledged
+/// before.
 ///
 ///     Result<std::unique_ptr<SqliteStore>> store = SqliteStore::open({.folder = "cohort-data"});
 ///
-/// When the disk is full or the file cannot be written, calls fail with kUnavailable and say so; nothing that was
-/// acknowledged is touched, and the store goes on once the cause is gone. When the file is damaged, replaced or
-/// removed, fault() says so from then on and nothing is written any more. A single row that cannot be read makes its
-/// task poison, with the row kept in the dead letter; everything else goes on.
+/// - If the disk is full or the file cannot be written, calls fail with kUnavailable. Acknowledged writes stay. The
+///   store goes on when the cause is gone.
+/// - If the file is damaged, replaced or removed, fault() returns the reason from then on. The store then writes
+///   nothing more.
+/// - If a single row cannot be read, its task becomes poison, and its dead letter keeps the row. All other tasks go on.
 ///
-/// Thread-safety: thread-safe. Completions run on its threads; the destructor waits for those under way, and what is
-/// still queued fails with kEnded.
+/// Thread-safety: thread-safe. Completions run on the threads of the store. The destructor waits for running calls.
+/// Queued calls fail with kEnded.
 class SqliteStore final : public TaskStore {
  public:
-  /// kConflict: another process has the folder, and the message says who. kInvalid: the file is something else, or was
-  /// made by a newer version. kUnavailable: the file system says no.
+  /// Opens the store, or creates it.
+  /// - kConflict: another process has the folder. The message names the process.
+  /// - kInvalid: the file is not a Cohort store, a newer version made it, its log is missing, or the folder is on a
+  ///   network file system.
+  /// - kUnavailable: the file system refused an operation.
+  /// - kInternal: the file is damaged.
   static Result<std::unique_ptr<SqliteStore>> open(SqliteOptions options);
   ~SqliteStore() override;
 
-  /// The same as backup() for a folder that this process has not opened; another one may be at work in it.
+  /// Like backup(), but for a folder that this process has not opened. Another process may use the folder meanwhile.
+  /// kNotFound: the folder has no store.
   static Result<void> backup_folder(const std::filesystem::path& folder, const std::filesystem::path& to);
-  /// Writes a consistent copy to a new file while everything goes on. kExists: there is such a file.
+  /// Writes a consistent copy to a new file. Other calls go on meanwhile; only calls that read many rows wait. kExists:
+  /// the file exists.
   void backup(std::filesystem::path to, Completion<void> done);
-  /// Looks at the whole file; kInternal with what is wrong.
+  /// Checks the whole file. kInternal: the file is damaged; the message says how.
   void check_integrity(Completion<void> done);
 
   void submit(std::vector<NewTask> tasks, Completion<std::vector<Result<Submitted>>> done) override;
@@ -84,7 +99,7 @@ class SqliteStore final : public TaskStore {
   void stats(Completion<StoreStats> done) override;
   [[nodiscard]] std::optional<Error> fault() const override;
   [[nodiscard]] std::optional<Error> trouble() const override;
-  /// A descriptor of the locked folder. A process that inherits a copy of it keeps the folder locked until it ends.
+  /// A descriptor of the locked folder. A process that inherits a copy keeps the folder locked until that process ends.
   [[nodiscard]] int folder_descriptor() const;
   void set_cursor(std::string name, std::uint64_t value, Completion<void> done) override;
   void cursor(std::string name, Completion<std::uint64_t> done) override;

@@ -7,16 +7,17 @@ namespace cohort::internal {
 template <class T>
 class IntrusiveList;
 
-/// The part of an element that links it into one list at a time.
+/// The base class of list elements. An element can be in one list at a time.
 template <class T>
 class ListLinks {
   friend class IntrusiveList<T>;
-  T* previous_ = nullptr;  // The first element's is the last one.
-  T* next_ = nullptr;      // The last element's is null.
+  T* previous_ = nullptr;  // In the first element: the last element.
+  T* next_ = nullptr;      // In the last element: null.
 };
 
-/// A doubly linked list of elements that carry their own links (T derives from ListLinks<T>), so that putting one in
-/// or taking it out of the middle allocates nothing and costs O(1). One pointer long. It owns nothing.
+/// A doubly linked list of elements that carry their own links (T derives from ListLinks<T>). Inserting or erasing an
+/// element anywhere in the list costs O(1) and allocates nothing. The list object is one pointer. It does not own its
+/// elements.
 ///
 /// Thread-safety: thread-compatible.
 template <class T>
@@ -48,7 +49,7 @@ class IntrusiveList {
     first_ = &element;
   }
 
-  /// Puts `element` before `place`, which must be in this very list.
+  /// Inserts `element` before `place`, which must be in this list.
   void insert_before(T& place, T& element) {
     if (&place == first_) return push_front(element);
     T* before = links(place).previous_;
@@ -58,7 +59,7 @@ class IntrusiveList {
     links(place).previous_ = &element;
   }
 
-  /// `element` must be in this very list.
+  /// Takes `element` out of the list; it must be in this list.
   void erase(T& element) {
     Links& own = links(element);
     if (own.next_ != nullptr) {

@@ -5,15 +5,15 @@
 
 namespace cohort::internal {
 
-/// SipHash-1-3: a hash of texts that come from outside. Without its secret nobody can find texts that fall into one
-/// bucket of a table.
+/// Hashes texts that come from outside (SipHash-1-3). An attacker who does not know the secret cannot find texts that
+/// fall into one bucket of a table.
 ///
-/// Thread-safety: a value.
+/// Thread-safety: thread-compatible.
 class KeyedHash {
  public:
-  /// With a secret of this process, from the system's random numbers.
+  /// Uses the secret of this process, which comes from the system's random numbers.
   KeyedHash();
-  /// For tests.
+  /// Uses a fixed secret, for tests.
   explicit KeyedHash(std::uint64_t secret) : KeyedHash(secret, ~secret) {}
   constexpr KeyedHash(std::uint64_t first, std::uint64_t second) : first_(first), second_(second) {}
 

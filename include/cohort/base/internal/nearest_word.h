@@ -6,7 +6,7 @@
 
 namespace cohort::internal {
 
-/// The word of `known` that `word` was probably meant to be, or "".
+/// Returns the word of `known` that `word` is probably a misspelling of, or "" if no word is close enough.
 [[nodiscard]] std::string nearest_word(std::string_view word, const std::vector<std::string_view>& known);
 
 }  // namespace cohort::internal

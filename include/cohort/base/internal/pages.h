@@ -6,21 +6,22 @@
 
 namespace cohort::internal {
 
-/// Memory that goes back to the system as soon as it is not used, whatever the program's heap looks like.
+/// Allocates pages whose memory goes back to the system as soon as they are free, even if the heap is fragmented.
 ///
-/// A page is 64 KiB, aligned to that. Given back it keeps its addresses, which the next one gets, and loses its memory;
-/// all but a few, which are kept as they are. Builds with a sanitizer use operator new, so that it sees each page.
+/// A page has 64 KiB and is aligned to 64 KiB. give_page() returns the page's memory to the system; a later take_page()
+/// reuses its addresses. A few free pages keep their memory, so that they can be reused at once. Builds with a
+/// sanitizer use operator new, so that the sanitizer sees each page.
 ///
 /// Thread-safety: thread-safe.
 inline constexpr std::size_t kPageBytes = std::size_t{64} << 10;
 [[nodiscard]] void* take_page();
 void give_page(void* page);
 
-/// Zeros, straight from the system.
+/// Gets `bytes` of zeroed memory directly from the system.
 [[nodiscard]] void* map_zeros(std::size_t bytes);
 void unmap(void* memory, std::size_t bytes);
 
-/// A fixed number of elements that begin as zeros. Nothing is touched before it is used.
+/// An array of fixed size whose elements begin as zeros. Its memory is not touched before an element is used.
 ///
 /// Thread-safety: thread-compatible.
 template <class T>

@@ -4,7 +4,7 @@
 
 namespace cohort::internal {
 
-/// A reference to something that counts its references.
+/// A smart pointer to an object that counts its own references with ref() and unref().
 template <class T>
 class Ref {
  public:
@@ -29,10 +29,10 @@ class Ref {
     if (object_ != nullptr) std::exchange(object_, nullptr)->unref();
   }
 
-  /// Gives the reference away, to one who adopts it.
+  /// Gives the reference up without unref(). The caller must pass the pointer to adopt(), or call unref() on it.
   [[nodiscard]] T* release() { return std::exchange(object_, nullptr); }
 
-  /// Takes over the reference that a new object is born with.
+  /// Takes over a reference that is counted already, such as the first reference of a new object.
   static Ref adopt(T* object) {
     Ref result;
     result.object_ = object;

@@ -24,12 +24,12 @@ struct NodeSpec {
 
   std::string name;
   std::uint32_t index = 0;
-  std::unique_ptr<NodeBody> body;  ///< Null: declared only.
+  std::unique_ptr<NodeBody> body;  ///< Null: declared, but not defined.
   std::vector<Input> inputs;
-  bool foreign_input = false;  ///< One of its inputs is another builder's.
+  bool foreign_input = false;  ///< An input belongs to another builder.
   bool defined_twice = false;
   bool is_output = false;
-  bool built = false;  ///< It is part of a plan, and not to be changed any more.
+  bool built = false;  ///< The node is part of a plan and must not change any more.
 
   std::string group;
   StepOptions step;
@@ -39,11 +39,11 @@ struct NodeSpec {
   std::optional<Demand> demand;
   std::shared_ptr<Router> pool;
   std::function<bool(const RunValues&)> when;
-  /// Makes the value at `place`; what it throws is its failure.
+  /// Makes the value at `place`. If it throws, the node has no value.
   std::function<void(const RunValues&, const Error&, void* place)> fallback;
 };
 
-/// A graph that can be run: checked, with everything worked out that does not depend on the request.
+/// A checked graph that can be run. It holds all that does not depend on the request.
 struct GraphPlan {
   struct Node {
     std::shared_ptr<NodeSpec> spec;
@@ -52,29 +52,29 @@ struct GraphPlan {
       bool optional = false;
     };
     std::vector<Child> children;
-    std::uint32_t needed_by = 0;               ///< Its children, and the caller if it is an output.
-    std::uint32_t layer = 0;                   ///< One more than the highest of its inputs.
-    std::size_t value_offset = 0;              ///< In the memory of a run.
-    std::uint32_t group = 0;                   ///< Its place in `groups`.
-    std::shared_ptr<const TaskLabel> label{};  ///< Of its records.
+    std::uint32_t needed_by = 0;               ///< The number of children, plus 1 if the node is an output.
+    std::uint32_t layer = 0;                   ///< One more than the highest layer of the inputs.
+    std::size_t value_offset = 0;              ///< The place of the value in the memory of a run.
+    std::uint32_t group = 0;                   ///< The index of the node's group in `groups`.
+    std::shared_ptr<const TaskLabel> label{};  ///< The label of the node's task records.
     bool is_coroutine = false;
     bool takes_context = false;
   };
   struct Group {
     std::string name;
-    std::optional<std::uint32_t> concurrency;  ///< What its nodes say, the largest.
-    double demand = 0;                         ///< The sum of what its nodes say; 0: they do not.
+    std::optional<std::uint32_t> concurrency;  ///< The largest Node::concurrency of the group's nodes.
+    double demand = 0;                         ///< The sum of Node::demand of the group's nodes. 0: none was given.
   };
 
-  std::vector<Node> nodes;           ///< By index.
-  std::vector<std::uint32_t> order;  ///< Inputs before those who need them.
+  std::vector<Node> nodes;           ///< In the order of NodeSpec::index.
+  std::vector<std::uint32_t> order;  ///< A topological order: inputs come before the nodes that need them.
   std::vector<Group> groups;
-  std::shared_ptr<const TaskLabel> run_label;  ///< Of runs that have ended before anybody asked for a handle.
+  std::shared_ptr<const TaskLabel> run_label;  ///< The label of runs that have ended before their handle was made.
   std::size_t values_size = 0;
   std::size_t values_alignment = 1;
 
-  /// Refuses, with names and paths: a cycle, an input that is never defined, a result that is neither consumed nor an
-  /// output, two nodes of one name, settings that cannot be.
+  /// Checks the nodes. Fails with kInvalid and a message with names and paths. Refuses: a cycle; an input that is never
+  /// defined; a result that is neither consumed nor an output; two nodes of one name; an illegal setting.
   static Result<std::shared_ptr<const GraphPlan>> make(std::vector<std::shared_ptr<NodeSpec>> specs,
                                                        const GraphOptions& options);
 

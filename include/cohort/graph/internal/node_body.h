@@ -1,6 +1,6 @@
 #pragma once
 
-// What the engine knows of a node's callable: types are erased here, and only here.
+// The type-erased form of a node's callable, for the engine. No other file erases these types.
 
 #include <cstddef>
 #include <exception>
@@ -20,30 +20,33 @@
 
 namespace cohort {
 
-/// What a node's callable may want to know of the attempt it is: its first parameter, if it takes one.
+/// Describes the current attempt of a node. A node's callable may take a NodeContext& as its first parameter.
 struct NodeContext {
-  Time deadline = Time::max();  ///< When its result must be there.
-  std::stop_token stop{};       ///< Asked for when its time is over, or nobody needs it any more.
-  std::uint32_t attempt = 1;
-  const Attempt* provider = nullptr;  ///< Which provider to ask, for a node with a pool.
+  Time deadline = Time::max();        ///< When the result must be there.
+  std::stop_token stop{};             ///< Requests a stop when the time is over or no node needs the result any more.
+  std::uint32_t attempt = 1;          ///< The number of the attempt, from 1.
+  const Attempt* provider = nullptr;  ///< The provider to ask, for a node with a pool.
 };
 
 namespace internal {
 
-/// Where an attempt leaves its end.
+/// Receives the end of an attempt.
 class NodeEnd {
  public:
-  /// Where the value is to be made. Null: it comes too late, and what it has made is of no use.
+  /// Returns the place for the value. Null if the attempt ended too late; its value is then dropped.
   virtual void* claim() = 0;
-  /// After claim(): that it has been made, or could not be.
+  /// After claim(): the value was made.
   virtual void made() = 0;
+  /// After claim(): making the value threw.
   virtual void not_made(Error error) = 0;
+  /// The attempt failed without a value.
   virtual void fail(Error error) = 0;
 
  protected:
   ~NodeEnd() = default;
 };
 
+/// A node's callable without its types.
 class NodeBody {
  public:
   virtual ~NodeBody() = default;
@@ -80,7 +83,7 @@ struct InnerOf<Task<T>> {
   using Type = T;
 };
 
-/// An input as its callable sees it: `const T&`, or `const T*` where it may be missing.
+/// The parameter type of an input: `const T&`, or `const T*` for an optional input.
 template <class T, bool kOptional>
 struct NodeInput {
   using Argument = std::conditional_t<kOptional, const T*, const T&>;
@@ -94,7 +97,7 @@ struct NodeInput {
   }
 };
 
-/// In which of four ways a callable wants its arguments: with the context, the request, both or none before its inputs.
+/// Finds out which parameters a callable takes before its inputs: the context, the request, both or none.
 template <class F, class Request, class... Arguments>
 struct NodeCall {
   static constexpr bool kBoth = std::is_invocable_v<const F&, NodeContext&, const Request&, Arguments...>;
@@ -193,7 +196,7 @@ class TypedNodeBody final : public NodeBody {
     }(std::index_sequence_for<Inputs...>());
   }
 
-  // What one of its calls gives without the Task, and in the form that a router understands.
+  // Inner is the return type without Task. Answer is the form of it that a Router understands.
   using Inner = typename InnerOf<Returned>::Type;
   static constexpr bool kTellsFailures = std::is_same_v<std::decay_t<Inner>, std::variant<Value, Failure>>;
   using Answer = std::conditional_t<kTellsFailures, std::variant<Value, Failure>, Result<Value>>;
@@ -222,7 +225,7 @@ class TypedNodeBody final : public NodeBody {
         co_return answer([&]() -> Inner&& { return std::move(inner); });
       }
     } else {
-      std::terminate();  // Not for a plain callable.
+      std::terminate();  // Never called for a plain callable.
       co_return Answer(Error());
     }
   }
@@ -271,7 +274,7 @@ class TypedNodeBody final : public NodeBody {
 
   F callable_;
   std::array<std::uint32_t, sizeof...(Inputs)> inputs_;
-  const std::shared_ptr<Router>& pool_;  // The spec's, which may be set later.
+  const std::shared_ptr<Router>& pool_;  // A reference to NodeSpec::pool, which may be set later.
 };
 
 }  // namespace internal

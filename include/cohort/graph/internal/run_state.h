@@ -21,43 +21,42 @@ class GraphEngine;
 class RunState;
 class TaskRecord;
 
-/// One node of one run.
+/// The state of one node in one run. These rules say which thread may write what:
 ///
-/// 1. `state` goes from open to started, to ending, to ended; a node that never runs goes from open to ending at once.
-///    Who takes it to ending by a compare-and-swap ends it, alone, and writes outcome, error and value before it stores
-///    ended. Others read those of nodes that have ended.
-/// 2. `waits` counts the inputs that have not ended. Who takes it to 0 starts the node. However many try: who takes
-///    `state` from open to started does it.
-/// 3. A value is made by the attempt that claimed its record. One that nobody waits for any more may still make it
-/// while
-///    others read: they look at `has_value`, which was written before the node ended, and only the destructor at
-///    `made`.
-/// 4. `record` is a counted reference. It is put there without a lock, and dropped with RunState::mutex held.
+/// 1. `state` goes from kOpen to kStarted, to kEnding, to kEnded. A node that does not start goes from kOpen to
+///    kEnding. The thread whose compare-and-swap sets kEnding ends the node, alone. It writes outcome, error and value
+///    before it stores kEnded. Other threads read them only after kEnded.
+/// 2. `waits` counts the inputs that have not ended. The thread that decrements it to 0 starts the node. If several
+///    threads try to, the thread that takes `state` from kOpen to kStarted does it.
+/// 3. The attempt that claimed its record makes the value. An attempt that is past its time-out may still make it while
+///    other threads read. They read `has_value`, which was written before kEnded. Only the code that destroys the value
+///    reads `made`.
+/// 4. `record` is a counted reference. It is stored without a lock and dropped with RunState::mutex held.
 struct NodeSlot {
   enum class State : std::uint8_t { kOpen, kStarted, kEnding, kEnded };
   static constexpr std::uint32_t kNone = 0xFFFF'FFFF;
 
   std::atomic<std::uint32_t> waits{0};
-  std::atomic<std::uint32_t> needed{0};  ///< Those who may still want it.
+  std::atomic<std::uint32_t> needed{0};  ///< How many children (and the caller) may still need the value.
   std::atomic<State> state{State::kOpen};
-  std::atomic<bool> unwanted{false};  ///< It has been, or is being, cancelled.
+  std::atomic<bool> unwanted{false};  ///< The node was cancelled or is being cancelled.
   std::atomic<bool> made{false};
   bool has_value = false;
-  bool is_fallback = false;  ///< Its value is that of otherwise().
+  bool is_fallback = false;  ///< The value comes from Node::otherwise().
   Outcome outcome = Outcome::kOk;
-  std::atomic<std::uint32_t> last_input{kNone};  ///< Whose end let it start.
+  std::atomic<std::uint32_t> last_input{kNone};  ///< The input that ended last.
   std::atomic<std::uint32_t> attempt_count{0};
   std::atomic<Time::rep> ready_at{0};
-  std::atomic<Time::rep> started_at{0};  ///< Of the first attempt.
-  std::atomic<Time::rep> busy{0};        ///< How long its attempts ran, all together.
+  std::atomic<Time::rep> started_at{0};  ///< When the first attempt began.
+  std::atomic<Time::rep> busy{0};        ///< The sum of the durations of all attempts.
   Time ended_at{};
-  Attempts attempts;  ///< Of who runs it.
+  Attempts attempts;  ///< Belongs to the thread that runs the node.
   std::unique_ptr<Error> error;
-  std::atomic<TaskRecord*> record{nullptr};  ///< Of the current attempt.
+  std::atomic<TaskRecord*> record{nullptr};  ///< The task record of the current attempt.
 };
 
-/// One run of a graph: shared by who asked for it and by the records of its nodes, so that a body that comes late finds
-/// its inputs alive.
+/// One run of a graph. The caller and the records of the nodes share its ownership, so a body that outlives its
+/// time-out finds its inputs alive.
 class RunState final : public RunValues {
  public:
   static Ref<RunState> make(std::shared_ptr<GraphEngine> engine, std::size_t request_size,
@@ -84,26 +83,28 @@ class RunState final : public RunValues {
   [[nodiscard]] bool has_ended(std::uint32_t index) const {
     return slots_[index].state.load(std::memory_order_acquire) == NodeSlot::State::kEnded;
   }
-  /// The nodes whose ends followed one another up to the last, the first one first.
+  /// The chain of nodes that decided the end of the run, in the order of their ends. Each node is the input of the next
+  /// one that ended last.
   [[nodiscard]] std::vector<std::uint32_t> critical_path() const;
 
   Time begun_at{};
   Time ended_at{};
   Time deadline = Time::max();
-  bool awaited = false;                   ///< A task asked for it, and waits: its nodes are awaited, see Scheduler.
-  std::atomic<bool> cancelled{false};     ///< By its caller.
-  std::atomic<std::uint32_t> pending{0};  ///< Nodes that have not ended.
-  std::uint32_t last_ended = 0;           ///< The node that ended the run.
+  bool awaited = false;                   ///< A task started the run, so its nodes are awaited, see Scheduler.
+  std::atomic<bool> cancelled{false};     ///< The caller cancelled the run.
+  std::atomic<std::uint32_t> pending{0};  ///< The number of nodes that have not ended.
+  std::uint32_t last_ended = 0;           ///< The node whose end ended the run.
 
-  /// Every node has ended, and all that follows from that has been written.
+  /// True if every node has ended and all results are written.
   [[nodiscard]] bool is_done() const { return done_early.load(std::memory_order_acquire); }
-  /// Calls `call` when the run has ended, on the thread that ends it; false: it has already, and the call is not made.
+  /// Calls `call` when the run has ended, on the thread that ends it. False if the run has already ended; `call` is
+  /// then not called.
   bool when_done(Function<void()> call) COHORT_EXCLUDES(mutex);
 
-  // Guards the end of the run against those who wait for it, and records against being dropped.
+  // Guards the end of the run, and the dropping of NodeSlot::record.
   Mutex mutex;
   bool done COHORT_GUARDED_BY(mutex) = false;
-  std::atomic<bool> done_early{false};  ///< The same, for who does not want to wait.
+  std::atomic<bool> done_early{false};  ///< A copy of `done`, readable without the lock.
   Function<void()> on_done COHORT_GUARDED_BY(mutex);
 
  private:

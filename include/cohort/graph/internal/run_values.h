@@ -4,11 +4,11 @@
 
 namespace cohort::internal {
 
-/// What a run has made so far, as callables see it: only of nodes that have ended before.
+/// The view of a run for callables: the request, and the values of nodes that have ended.
 class RunValues {
  public:
   [[nodiscard]] virtual const void* request() const = 0;
-  /// Null: that node gave none.
+  /// The value of a node that has ended. Null if it has none.
   [[nodiscard]] virtual const void* value(std::uint32_t index) const = 0;
 
  protected:

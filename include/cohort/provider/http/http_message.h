@@ -20,12 +20,13 @@ struct HttpHeader {
   std::string value;
 };
 
-/// One call of a provider over HTTP.
+/// One HTTP request.
 ///
-///     HttpRequest(url).with_deadline(attempt.deadline)
-///     HttpRequest("POST", url).with_header("Content-Type", "application/json").with_body(text)
+///     auto page = client->fetch(HttpRequest(url).with_deadline(attempt.deadline));
+///     auto made = client->fetch(
+///         HttpRequest("POST", url).with_header("Content-Type", "application/json").with_body(text));
 ///
-/// (It is no aggregate because g++ 12 destroys an aggregate that is made inside a co_await expression twice.)
+/// (HttpRequest is not an aggregate, because g++ 12 destroys an aggregate twice if a co_await expression creates it.)
 struct HttpRequest {
   HttpRequest(std::string where) : url(std::move(where)) {}  // NOLINT: implicit by design
   HttpRequest(const char* where) : url(where) {}             // NOLINT: implicit by design
@@ -47,14 +48,14 @@ struct HttpRequest {
   std::string method = "GET";
   std::vector<HttpHeader> headers{};
   std::string body{};
-  Duration timeout{0};                 ///< From the first to the last byte; 0: the client's, and for a stream none.
-  std::optional<Time> deadline{};      ///< As an Attempt has it; the earlier of both counts.
-  Duration connect_timeout{0};         ///< To find the name, connect, and agree on TLS; 0: the client's.
+  Duration timeout{0};                 ///< Time-out of the whole call. 0: the client's; for a stream: none.
+  std::optional<Time> deadline{};      ///< The call ends at the earlier of `deadline` and the end of `timeout`.
+  Duration connect_timeout{0};         ///< Time to look up the name, connect and agree on TLS. 0: the client's.
   std::size_t max_response_bytes = 0;  ///< 0: the client's.
-  /// A kept connection may have been closed just now, and then the request is sent again on another one. A server that
-  /// had read it already sees it twice; not so on a fresh connection.
+  /// True: the call uses a new connection. False: the call may use a kept connection, which the server may just have
+  /// closed. The client then sends the request again on another connection, so the server may see it twice.
   bool fresh_connection = false;
-  std::stop_token stop{};  ///< Ends the call as cancelled. For fetch and stream; what is sent has its handle.
+  std::stop_token stop{};  ///< Ends the call as cancelled. send() ignores it: cancel the handle instead.
 
  private:
   template <class Field, class Value>
@@ -64,37 +65,38 @@ struct HttpRequest {
   }
 };
 
-/// Names of headers are the same in any case.
+/// Compares two header names. Upper and lower case are equal.
 [[nodiscard]] bool same_header_name(std::string_view a, std::string_view b);
 
-/// What a server said, whatever its status.
+/// The answer of a server, with any status.
 struct HttpResponse {
   int status = 0;
   std::vector<HttpHeader> headers{};
   std::string body{};
-  Duration latency{0};
-  bool reused_connection = false;
-  std::optional<Duration> retry_after{};
+  Duration latency{0};                    ///< From the call of the client to the end of the answer.
+  bool reused_connection = false;         ///< True if the call used a kept connection.
+  std::optional<Duration> retry_after{};  ///< The Retry-After header, see parse_retry_after().
 
-  /// The first header of that name, in any case; empty if there is none.
+  /// The value of the first header with that name, in upper or lower case. Empty if there is none.
   [[nodiscard]] std::string_view header(std::string_view name) const;
 };
 
-/// What a Retry-After header means at that time (seconds since 1970): a number of seconds, or a date. Nothing: there is
-/// none, or it is malformed. At most a year.
+/// Reads the value of a Retry-After header: a number of seconds or a date. `now` is in seconds since 1970. Returns at
+/// most a year. `nullopt` if the value is empty or malformed.
 [[nodiscard]] std::optional<Duration> parse_retry_after(std::string_view value, std::int64_t now);
 
-/// The `detail` of a Failure whose answer was larger than allowed, and of a status below 400.
+/// The Failure::detail for an answer that was larger than allowed and had a status below 400.
 inline constexpr std::string_view kTooLarge = "too large";
 
-/// An answer of any status, or why there is none.
+/// An answer with any status, or the reason why there is none.
 using HttpAnswer = std::variant<HttpResponse, Failure>;
 
-/// A status of 400 and more becomes the Failure that it means, with the beginning of the body in its message.
+/// Turns a status of 400 or more into the matching Failure. Its message holds the beginning of the body. Returns every
+/// other answer unchanged.
 [[nodiscard]] HttpAnswer require_success(HttpAnswer answer);
 
-/// The kind of failure that a result of libcurl (a CURLcode) means: of 28, the time-out, one after the request was
-/// sent.
+/// Maps a result of libcurl (a CURLcode) to a FailureType. Code 28, the time-out, becomes kTimeout, as if the request
+/// had been sent.
 [[nodiscard]] FailureType classify_curl(int code);
 
 }  // namespace cohort

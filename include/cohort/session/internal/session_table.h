@@ -20,8 +20,8 @@ namespace cohort::internal {
 
 struct SessionState;
 
-/// One group in the table; SessionRegistry derives one that carries the payload. What is not the lease's is guarded by
-/// the lock of its shard until it is removed, and then its remover's.
+/// One group in the table. SessionRegistry derives a class from it that holds the payload. The lock of the shard guards
+/// all members that do not belong to GroupLease. After the removal the entry belongs to the thread that removed it.
 class GroupEntry : public GroupLease {
  public:
   /// `key` is executor_key(session, name).
@@ -40,26 +40,26 @@ class GroupEntry : public GroupLease {
 
   [[nodiscard]] std::uint32_t hash() const { return id_.hash; }
   void prefetch() const {
-    // All of it, with what the allocator has in front of it and the beginning of what stands behind.
+    // The whole entry, the allocator's header in front of it, and the beginning of the payload behind it.
     const char* const first = reinterpret_cast<const char*>(this) - 16;
     for (std::size_t at = 0; at <= sizeof(GroupEntry) + 16; at += 64) __builtin_prefetch(first + at, 1);
   }
 
   GroupId id_;
-  GroupEntry* next_ = nullptr;   // In its bucket.
-  GroupEntry** link_ = nullptr;  // What points to it there.
-  std::uint32_t place_ = 0;      // In its session.
+  GroupEntry* next_ = nullptr;   // The next entry in the bucket.
+  GroupEntry** link_ = nullptr;  // The pointer in the bucket that points to this entry.
+  std::uint32_t place_ = 0;      // The index in the session's list of groups.
   std::uint32_t name_size_;
 };
 
-/// What a session leaves behind.
+/// A session that has ended, with the groups that it had.
 struct Ended {
   std::string session;
   std::string reason;
   std::vector<Ref<GroupEntry>> groups;  ///< In the order of their creation.
 };
 
-/// The registry without the payloads: which session has which groups.
+/// The part of SessionRegistry that does not depend on the payload: it knows which session has which groups.
 ///
 /// Thread-safety: thread-safe.
 class SessionTable {
@@ -67,20 +67,20 @@ class SessionTable {
   static std::unique_ptr<SessionTable> make(SessionOptions options, Function<void(Ended)> on_idle_end);
   virtual ~SessionTable() = default;
 
-  /// Makes the entry of a group, with the key and the session it is given.
+  /// Makes the entry of a group with the given key and session.
   using MakeEntry = Function<Ref<GroupEntry>(std::string_view key, Ref<Activity> session, std::size_t name_size)>;
   struct Ensured {
     GroupId id;
     Ref<GroupEntry> entry;
     bool created = false;
   };
-  /// `make` runs with no lock held, and what it made may not be needed.
+  /// Finds or creates a group. `make` runs with no lock held. The table may drop the entry that `make` returned.
   virtual Result<Ensured> ensure(const SessionId& session, const GroupName& name, MakeEntry make) = 0;
   virtual Result<Ref<GroupEntry>> find(const SessionId& session, const GroupName& name) = 0;
   virtual Result<Ref<GroupEntry>> find(const GroupId& id) = 0;
-  /// Calls `call(context, entry)` with its shard locked.
+  /// Calls `call(context, entry)` with the group's shard locked.
   virtual Result<void> visit(const GroupId& id, void (*call)(void* context, GroupEntry& entry), void* context) = 0;
-  /// The entry is the caller's then.
+  /// Removes the group. The entry then belongs to the caller.
   virtual Result<Ref<GroupEntry>> remove(const GroupId& id) = 0;
   virtual Result<Ended> end(const SessionId& session, std::string_view reason) = 0;
 
@@ -96,11 +96,11 @@ class SessionTable {
   };
   [[nodiscard]] virtual Counts counts() = 0;
   [[nodiscard]] virtual std::vector<SessionLockWaits> lock_waits() = 0;
-  /// Does what is due, and returns when something will be.
+  /// Ends idle sessions and forgets expired marks of ended sessions. Returns the time of the next work.
   virtual std::optional<Time> sweep() = 0;
-  /// The end: takes everything out, closes it, and gives it to the caller.
+  /// Removes and closes all groups and returns them. Stops the sweeper thread. For the destructor of the registry.
   virtual std::vector<Ref<GroupEntry>> clear() = 0;
-  /// Walks all of it; says what disagrees, or nothing.
+  /// Checks all tables and describes an inconsistency. Empty if there is none.
   [[nodiscard]] virtual std::string check() = 0;
 };
 

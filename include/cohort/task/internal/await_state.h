@@ -13,33 +13,34 @@
 
 namespace cohort::internal {
 
-/// One place on one record's waiter list.
+/// The entry of one AwaitState in the waiter list of one record.
 class Waiter : public ListLinks<Waiter> {
  public:
   AwaitState* state = nullptr;
-  bool listed = false;  // Guarded by the record's stripe.
+  bool listed = false;  // Guarded by the record's stripe, see task_record.cc.
 };
 
-/// One wait for `need` out of several tasks.
+/// One wait until `need` of several tasks are done.
 ///
-/// Whoever waits holds one reference and each listed waiter another, so a notification that is under way when the wait
-/// is given up finds its object alive.
+/// The waiting side holds one reference, and each listed waiter holds one. So the object is still alive for a
+/// notification that is under way when the wait is given up.
 ///
 /// Thread-safety: thread-safe, but arm and disarm are the waiting side's.
 class AwaitState {
  public:
-  /// `need` of `records` (each at most once in it) have to be done.
+  /// Makes a wait until `need` of `records` are done. Each record may be in `records` only once.
   static Ref<AwaitState> make(std::vector<TaskRef> records, std::size_t need);
-  /// For one record.
+  /// Makes a wait until `record` is done.
   static Ref<AwaitState> make(TaskRecord& record);
 
-  /// Begins to wait: `on_satisfied` runs exactly once, on the thread that ends the last task needed, or right here.
+  /// Begins the wait: unless disarm() comes first, `on_satisfied` runs exactly once, on the thread that ends the last
+  /// task needed, or inside this call.
   void arm(Function<void()> on_satisfied);
   /// Leaves the waiter lists. `on_satisfied` may still be running on another thread.
   void disarm();
 
   [[nodiscard]] bool satisfied() const;
-  /// Nothing that any executor runs is waited for, only promises of the world outside.
+  /// True if all records are promises without an executor.
   [[nodiscard]] bool is_from_outside() const;
   [[nodiscard]] std::span<const TaskRef> records() const { return records_; }
   [[nodiscard]] std::size_t need() const { return need_; }
@@ -62,7 +63,7 @@ class AwaitState {
   Function<void()> on_satisfied_;
 };
 
-/// Blocks a thread that has no task to park until `state` is satisfied or `until` has come.
+/// Blocks this thread until `state` is satisfied or `until` has come. For a thread that has no task to park.
 void wait_on_this_thread(AwaitState& state, std::optional<Time> until, Clock& clock);
 
 }  // namespace cohort::internal

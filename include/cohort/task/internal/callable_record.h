@@ -19,12 +19,12 @@ inline constexpr bool never = false;
 
 template <class F>
 inline constexpr bool takes_stop_token = std::is_invocable_v<F&, std::stop_token>;
-/// What a task can be made of.
+/// True for a callable of which a task can be made.
 template <class F>
 inline constexpr bool is_task_callable = takes_stop_token<F> || std::is_invocable_v<F&>;
 
 struct NoStop {};
-/// What a record keeps for the stop token of a callable that takes one.
+/// The member of a record that makes the stop token, if the callable takes one.
 template <class F>
 using StopOf = std::conditional_t<takes_stop_token<F>, std::stop_source, NoStop>;
 
@@ -40,7 +40,7 @@ decltype(auto) call_body(F& callable, [[maybe_unused]] const StopOf<F>& stop) {
 template <class F>
 using Returned = decltype(call_body(std::declval<F&>(), std::declval<const StopOf<F>&>()));
 
-// Task<T> -> T, then Result<T> -> T: what a handle of such a callable gives.
+// Maps the return type of a callable to the value type of its handle: Task<T> -> T, then Result<T> -> T.
 template <class R>
 struct Unwrapped {
   using Type = std::decay_t<R>;
@@ -64,7 +64,7 @@ class ResultRecord : public TaskRecord {
   using Value = typename TaskResult<T>::Value;
   using TaskRecord::TaskRecord;
 
-  /// Written by the body that claimed, before publish.
+  /// Written by the side that claimed the record, before publish().
   std::optional<Value> value;
 
  protected:
@@ -73,7 +73,7 @@ class ResultRecord : public TaskRecord {
     try {
       value.emplace(std::move(result));
     } catch (...) {
-      // The result cannot be moved to where it belongs: the task has failed after all.
+      // The move of the result into the record threw: the task has failed after all.
       set_error(Error::from_exception(std::current_exception()));
       reclaim_by_body(TaskStatus::kFailed);
     }
@@ -88,7 +88,7 @@ class ResultRecord : public TaskRecord {
                    std::move(failure));
   }
 
-  // A body that throws after it was asked to stop has stopped.
+  // A body that throws after a stop request ends as cancelled.
   void end_with_exception(std::exception_ptr exception) {
     Error failure = Error::from_exception(std::move(exception));
     if (stop_requested()) failure.code = ErrorCode::kCancelled;
@@ -126,13 +126,13 @@ class ResultRecord : public TaskRecord {
   }
 };
 
-/// Whether a callable can be empty, and then cannot be called: a pointer, a std::function, a Function.
+/// True for a type of callable that can be empty, and then cannot be called: a pointer, a std::function, a Function.
 template <class F>
 inline constexpr bool can_be_empty =
     std::is_pointer_v<F> ||
     (std::is_class_v<F> && std::is_constructible_v<bool, const F&> && std::is_default_constructible_v<F>);
 
-/// A task made of any callable that takes nothing or a stop token.
+/// The record of a task made of any callable that takes nothing or a stop token.
 template <class F>
 class CallableRecord final : public ResultRecord<BodyValue<F>> {
  public:
@@ -187,7 +187,7 @@ class CallableRecord final : public ResultRecord<BodyValue<F>> {
   using Coroutine = typename std::conditional_t<is_task_v<Returned<F>>, std::type_identity<Returned<F>>,
                                                 std::type_identity<Nothing>>::type;
 
-  // Starts or resumes the coroutine; true when it has ended.
+  // Starts or resumes the coroutine. Returns true if it has ended.
   bool go_on() {
     std::coroutine_handle<> next = std::exchange(this->extras().resume_point, nullptr);
     if (!next) {

@@ -11,9 +11,9 @@
 
 namespace cohort::internal {
 
-/// One call of execute_all. Each group has at most a window of the batch's tasks open at a time; the next is handed in
-/// when the oldest of them is done. So the batch does not overflow a queue by itself, and a slow group in it does not
-/// hold up the others. The first ones, too few to fill any window, need none of that.
+/// One call of execute_all. Of each group, at most a window of the batch's tasks is open at a time; the batch submits
+/// the group's next task when the oldest open one is done. So the batch alone does not overflow a queue, and a slow
+/// group in it does not delay the others. The first tasks are too few to fill any window and need no pacing.
 template <class T>
 class Batch {
  public:
@@ -26,7 +26,7 @@ class Batch {
     try {
       return submit_and_wait();
     } catch (...) {
-      // Nothing that was begun here outlives the call.
+      // No task that this call has submitted may outlive the call.
       for (const TaskHandle<T>& handle : handles_) {
         if (!handle.valid()) continue;
         const auto state = AwaitState::make(handle.record());
@@ -65,18 +65,22 @@ class Batch {
     [[nodiscard]] bool has_more() const { return next < tasks.size(); }
     [[nodiscard]] bool is_full() const { return next - first_open >= window; }
   };
+  struct KeyHash {  // With the secret of the process: the keys come from outside.
+    std::size_t operator()(std::string_view key) const { return TaskLabel::hash(key); }
+  };
   struct Cancel {
     Batch& batch;
     void operator()() const { batch.cancel(); }
   };
 
   std::size_t window_of(const std::string& group) {
-    return std::clamp(executor_.resolve(group).max_waiting, 1U, kLongestWindow);
+    const ResolvedLimits limits = executor_.resolve(group);
+    return std::clamp(std::max(limits.max_waiting, limits.max_concurrency), 1U, kLongestWindow);
   }
 
-  // Goes through the input once and submits what finds room in its window; then the others as places become free.
+  // Goes through the input and submits each task that has room in its window; then the others as places become free.
   void submit_rest(std::size_t first) {
-    std::unordered_map<std::string_view, std::size_t> lane_of;
+    std::unordered_map<std::string_view, std::size_t, KeyHash> lane_of;
     for (std::size_t i = 0; i < tasks_.size(); ++i) {
       const auto [place, is_new] = lane_of.try_emplace(tasks_[i].group(), lanes_.size());
       if (is_new) lanes_.emplace_back().window = window_of(tasks_[i].group());
@@ -91,7 +95,7 @@ class Batch {
     while (submit_what_fits() && !stop_.stop_requested()) wait_for_a_place();
   }
 
-  // True when some are left.
+  // Returns true if tasks are left.
   bool submit_what_fits() {
     bool more = false;
     for (Lane& lane : lanes_) {
@@ -137,8 +141,8 @@ class Batch {
     if (ExecutorAccess::await(*state, std::nullopt)) ExecutorAccess::block(*state);
   }
 
-  // Falling asleep and being woken costs more than many short tasks do, so it is done as seldom as possible: for a task
-  // that is some places ahead, and not before a moment has passed.
+  // Falling asleep and being woken costs more than many short tasks do, so this thread sleeps as seldom as possible: it
+  // waits for a task that is some places ahead, and it spins for a moment first.
   void wait_for_some(std::size_t first) {
     constexpr std::size_t kAhead = 256;
     constexpr int kTries = 1000;
@@ -148,8 +152,8 @@ class Batch {
     if (!later.is_done()) ExecutorAccess::await(*AwaitState::make(later.record()), std::nullopt);
   }
 
-  // For a task, all in one wait: then each of them is known to be awaited from the beginning. Outside each is waited
-  // for when its result is taken, while those behind it run.
+  // Inside a task one wait covers the whole batch, so that all its tasks count as awaited from the beginning. Outside a
+  // task, the batch waits for a task when it takes the task's result, while later tasks run.
   void wait_for_all() {
     std::vector<TaskRef> open;
     for (const TaskHandle<T>& handle : handles_) {
@@ -180,10 +184,10 @@ class Batch {
   Executor& executor_;
   std::vector<GroupTask<T>>& tasks_;
   std::stop_token stop_;
-  std::vector<Lane> lanes_;  // By the first task of each group.
+  std::vector<Lane> lanes_;  // In the order of each group's first task.
   Mutex mutex_;
-  // By the task's place; invalid until submitted. The batch's own thread writes it; while a stop can be asked for,
-  // under the lock, because whoever asks reads it.
+  // Indexed like tasks_; invalid until submitted. The batch's own thread writes it. If a stop is possible, it writes
+  // under the lock, because the thread that requests the stop reads it.
   std::vector<TaskHandle<T>> handles_;
   bool stopped_ COHORT_GUARDED_BY(mutex_) = false;
 };

@@ -11,33 +11,36 @@ namespace internal {
 
 class TaskRecord;
 
-/// Where the handles of an executor's tasks find it, also after its end: an ExecutorHome is never freed, only used
-/// again for another executor.
+/// Where handles find the executor of their task, even after the executor's end: an ExecutorHome is never freed, only
+/// reused for another executor.
 ///
-/// Why a handle may be used while its executor is destroyed. Whoever calls the executor for a task counts himself as a
-/// visitor first and only then looks whether the task is done. The executor's destructor waits until every task is
-/// done, and then adds 0 to the same counter until it reads 0. A visitor who counted himself before that is waited for;
-/// one who does so later reads what the destructor wrote, so he sees the task done and does not call. A home that has
-/// been given to another executor may still be counted up and down by visitors of done tasks, which harms nobody.
+/// Why a handle may be used while its executor is destroyed:
+/// 1. A thread that wants to call the executor for a task first adds itself to the visitor counter. Only then it checks
+///    whether the task is done, and if so it does not call.
+/// 2. The executor's destructor waits until every task is done. Then it adds 0 to the visitor counter until it reads 0.
+/// 3. The destructor waits for each visitor that counted itself before that. A later visitor reads the value that the
+///    destructor wrote, so it sees that the task is done and does not call.
+/// 4. After the home has gone to another executor, visitors of done tasks may still change the counter. This is
+///    harmless.
 ///
 /// Thread-safety: thread-safe, but open and close are the executor's.
 class ExecutorHome {
  public:
   static ExecutorHome& open(Executor& executor);
-  /// All tasks are done. Waits for visitors.
+  /// Waits for visitors. All tasks must be done.
   void close();
 
-  /// Only while a Visit says so, or inside one of its tasks.
+  /// Call it only during a Visit that has an executor, or inside a task of the executor.
   [[nodiscard]] Executor& executor() const { return *executor_.load(std::memory_order_relaxed); }
 
-  /// Keeps the executor of a task alive while it is called for it.
+  /// Keeps the executor of a task alive for a scope, so that the scope can call the executor.
   class Visit {
    public:
     explicit Visit(const TaskRecord& record);
     ~Visit();
     Visit(const Visit&) = delete;
     Visit& operator=(const Visit&) = delete;
-    /// Null: the task is done, and there may be none.
+    /// Null if the task is done (the executor may not exist any more), or if the record has no home.
     [[nodiscard]] Executor* executor() const { return executor_; }
 
    private:

@@ -14,7 +14,7 @@
 
 namespace cohort::internal {
 
-/// Something whose work is watched: how much is open, and when it was last heard of.
+/// The activity of an owner of work: how many of its tasks are open, and when it was last active.
 ///
 /// Thread-safety: thread-safe.
 class Activity {
@@ -36,7 +36,7 @@ class Activity {
     while (last < time && !last_.compare_exchange_weak(last, time, std::memory_order_relaxed)) {
     }
   }
-  /// `now` while something is open, else the last time something was heard of.
+  /// Returns `now` while tasks are open, else the time of the last activity.
   [[nodiscard]] Time last(Time now) const {
     if (open_.load(std::memory_order_acquire) != 0) return now;
     return Time(Duration(last_.load(std::memory_order_relaxed)));
@@ -51,13 +51,14 @@ class Activity {
   std::atomic<Time::rep> last_;
 };
 
-/// The right to submit to a group, until it is closed: what a GroupToken refers to.
+/// The right to submit to a group until the lease is closed. A GroupToken refers to a GroupLease.
 ///
-/// `state_` holds in one word how many tasks an executor has that came with it, and whether it is closed. So of a
-/// submit (enter) and a close one is first: either the one who closes sees the task, and asks the executor to cancel
-/// it, or the executor sees that it is closed when it takes the task in, and rejects it.
+/// `state_` holds in one word how many tasks of the lease an executor has, and whether the lease is closed. So a submit
+/// (enter) and a close have an order. If the submit comes first, the closing thread sees the task and asks the executor
+/// to cancel it. If the close comes first, the executor sees the closed lease when it takes the task in, and rejects
+/// the task.
 ///
-/// The key stands behind the object, in the same block: make one with make_lease.
+/// The key stands behind the object, in the same memory block: make a lease with make_lease().
 ///
 /// Thread-safety: thread-safe.
 class GroupLease {
@@ -75,19 +76,19 @@ class GroupLease {
   [[nodiscard]] std::uint32_t key_hash() const { return key_hash_; }
   [[nodiscard]] Activity* activity() const { return activity_.get(); }
 
-  /// A task is about to be handed to an executor,
+  /// Call it before a task of the lease is handed to an executor.
   void enter() {
     if (activity_) activity_->enter();
     state_.fetch_add(1, std::memory_order_acq_rel);
   }
-  /// and that is through with it.
+  /// Call it when the executor has finished with a task of the lease, at the time `at`.
   void leave(Time at) {
     const bool was_open = (state_.fetch_sub(1, std::memory_order_acq_rel) & kClosed) == 0;
     if (!activity_) return;
     if (was_open) activity_->touch(at);
     activity_->leave();
   }
-  /// True when there are tasks that came with it.
+  /// Closes the lease. Returns true if an executor has tasks of the lease.
   bool close() { return (state_.fetch_or(kClosed, std::memory_order_acq_rel) & ~kClosed) != 0; }
   [[nodiscard]] bool is_closed() const { return (state_.load(std::memory_order_acquire) & kClosed) != 0; }
   [[nodiscard]] std::uint32_t open_tasks() const { return state_.load(std::memory_order_acquire) & ~kClosed; }
@@ -98,7 +99,7 @@ class GroupLease {
  private:
   static constexpr std::uint32_t kClosed = 1U << 31;
 
-  // The counterpart of make_lease: its block ends with its key.
+  // The counterpart of make_lease(): the memory block ends with the key.
   void destroy() {
     const auto size = static_cast<std::size_t>(key_ + key_size_ - reinterpret_cast<const char*>(this));
     this->~GroupLease();
@@ -113,7 +114,7 @@ class GroupLease {
   Ref<Activity> activity_;
 };
 
-/// Makes a `Lease(key, arguments...)` with room for its key. Lease is a GroupLease before it is anything else.
+/// Makes a `Lease(key, arguments...)` with room for its key. GroupLease must be the first base class of Lease.
 template <class Lease, class... Arguments>
 Ref<Lease> make_lease(std::string_view key, Arguments&&... arguments) {
   static_assert(alignof(Lease) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__, "what a group carries cannot be over-aligned");

@@ -9,8 +9,8 @@ class Executor;
 
 namespace internal {
 
-/// Records that this thread runs itself, one after the other, instead of a worker. The permits of one go back when the
-/// next one takes its own, or with end(): so there is one event for each record and not two.
+/// Runs records on this thread, one after the other, instead of on a worker. The permits of a record go back when the
+/// next record takes its permits, or in end(). So each record costs one event of the scheduler instead of two.
 ///
 /// Thread-safety: confined to the thread that made it.
 class HereTurns {
@@ -20,19 +20,20 @@ class HereTurns {
   HereTurns(const HereTurns&) = delete;
   HereTurns& operator=(const HereTurns&) = delete;
 
-  /// Runs a record without limits on its time, if it could start now and nothing of its group waits, and keeps it until
-  /// the next. False: it has not been touched. `now` is the time, as the caller has just read it.
+  /// Runs a record that has no time limits, if it could start now and no task of its group waits. Keeps the record
+  /// until the next run(). Returns false if the record has not begun; the caller keeps it then. `now` is the time
+  /// that the caller has just read.
   bool run(TaskRef& record, Time now);
-  /// Before anything that may take its time.
+  /// Gives the permits of the last record back. Call it before anything that may take long.
   void end();
-  /// When the last one ended; Time::min(): there was none, or that is long ago.
+  /// When the last record ended; Time::min() if there was none, or if that may be long ago.
   [[nodiscard]] Time last_end() const { return last_end_; }
-  /// Something else has taken its time since.
+  /// Call it after this thread has spent time on something else: last_end() is no longer the current time.
   void forget_time() { last_end_ = Time::min(); }
 
   // For executors.
-  void* open = nullptr;  ///< Whatever has not been given back yet,
-  TaskRef last{};        ///< and the record whose it was.
+  void* open = nullptr;  ///< The executor's state of the last record, while its permits have not gone back.
+  TaskRef last{};        ///< The last record.
   void note_end(Time at) { last_end_ = at; }
 
  private:

@@ -7,7 +7,7 @@
 
 namespace cohort::internal {
 
-/// While a lifecycle listener runs on this thread.
+/// Marks the scope in which a lifecycle listener runs on this thread.
 class ListenerScope {
  public:
   ListenerScope() : outer_(std::exchange(inside_, true)) {}
@@ -21,7 +21,7 @@ class ListenerScope {
   bool outer_;
 };
 
-/// What a listener is told. A settled record has its error, and is told of before it is published.
+/// Makes the event for a listener. For kSettled, the record must have its error already, and is not published yet.
 [[nodiscard]] inline TaskEvent event_of(TaskEvent::Kind kind, const TaskRecord& record, Time at, TaskStatus status) {
   TaskEvent event{
       .kind = kind, .group = record.label().key(), .task_id = record.label().id(), .status = status, .at = at};

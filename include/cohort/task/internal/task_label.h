@@ -12,7 +12,7 @@
 
 namespace cohort::internal {
 
-/// Which group a task is for: a key, or a lease with its key.
+/// Names the group of a task by a key, or by a lease that has a key.
 struct GroupAddress {
   template <class Key>
     requires std::convertible_to<const Key&, std::string_view>
@@ -23,11 +23,11 @@ struct GroupAddress {
   GroupLease* lease = nullptr;
 };
 
-/// A group's key and a task's id, together in place up to 16 bytes. A task with a lease refers to that for its key, and
-/// has its id in place up to 8 bytes.
+/// The key of a task's group and the task's id. They are stored in place if they have at most 16 bytes together. A task
+/// with a lease uses the lease's key, and stores its id in place if it has at most 8 bytes.
 ///
-/// Each task carries its key, so that it can tell it when its group has long been evicted, without anything shared that
-/// every task would have to count.
+/// Each task carries its key itself, so that the key is known even after the group has been evicted. A shared key would
+/// need a reference count that every task has to change.
 ///
 /// Thread-safety: thread-compatible.
 class TaskLabel {
@@ -35,7 +35,7 @@ class TaskLabel {
   static constexpr std::size_t kMaxKeyBytes = 1024;
   static constexpr std::size_t kMaxIdLength = 256;
 
-  /// One byte more than is allowed is kept of what is too long.
+  /// Cuts a key or id that is too long to one byte more than the limit, so that the executor still sees the error.
   TaskLabel(const GroupAddress& group, std::string_view id);
   TaskLabel(const TaskLabel& other)
       : key_size_(other.key_size_),
@@ -57,16 +57,16 @@ class TaskLabel {
   }
   [[nodiscard]] std::string_view id() const { return {bytes() + own_key_size(), id_size_}; }
   [[nodiscard]] std::uint32_t key_hash() const { return key_hash_; }
-  /// Null: it came with a key.
+  /// Null if a key names the group.
   [[nodiscard]] GroupLease* lease() const { return leased_ != 0 ? &own_lease() : nullptr; }
-  /// For one that did not.
+  /// The lease of a label that has one.
   [[nodiscard]] GroupLease& own_lease() const { return *static_cast<GroupLease*>(pointer_at(0)); }
-  /// For another task of the same group, with the same right.
+  /// The address for another task of this group, with the lease of this label if it has one.
   [[nodiscard]] GroupAddress address() const { return leased_ != 0 ? GroupAddress(own_lease()) : GroupAddress(key()); }
 
-  /// With a secret of this process: nobody outside it can choose keys that meet in a table.
+  /// Hashes a key with a secret of this process, so that an attacker cannot choose keys that collide in a table.
   [[nodiscard]] static std::uint32_t hash(std::string_view key);
-  /// As a == b; for short names quicker than memcmp.
+  /// Gives a == b; for short names it is quicker than memcmp.
   [[nodiscard]] static bool equal(std::string_view a, std::string_view b) {
     if (a.size() != b.size()) return false;
     if (a.size() > 16) return a == b;
@@ -81,7 +81,7 @@ class TaskLabel {
   }
 
  private:
-  // The texts that it holds itself begin behind the pointer to its lease, if it has one.
+  // The texts that the label itself holds begin behind the pointer to its lease, if it has one.
   [[nodiscard]] std::size_t own_key_size() const { return leased_ != 0 ? 0 : key_size_; }
   [[nodiscard]] std::size_t first() const { return leased_ != 0 ? sizeof(GroupLease*) : 0; }
   [[nodiscard]] std::size_t size() const { return own_key_size() + id_size_; }

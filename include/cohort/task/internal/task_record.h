@@ -35,21 +35,21 @@ struct Turn;
 
 using TaskRef = Ref<TaskRecord>;
 
-/// Where the scheduler has a task.
+/// The state of a task in the scheduler.
 enum class Phase : std::uint8_t {
   kNew,         ///< Not handed in yet.
   kDependent,   ///< Follows a task that has not ended.
-  kAtDoor,      ///< Its submitter waits for a place in the queue.
+  kAtDoor,      ///< Waits for a place in the queue, or for its submitter to run it.
   kWaiting,     ///< In the queue.
-  kTaken,       ///< In a worker's turn: about to run, running, or run.
-  kSuspended,   ///< Sleeps, or awaits something from outside every executor; holds its permits.
-  kContinuing,  ///< A coroutine that wants a thread; holds its permits.
+  kTaken,       ///< In a worker's turn: about to run, running, or ended.
+  kSuspended,   ///< Sleeps, or awaits only promises without an executor; holds its permits.
+  kContinuing,  ///< A coroutine that waits for a thread; holds its permits.
   kParked,      ///< Awaits another task; holds only its place in layer 2.
-  kResuming,    ///< Wants its permits of layers 1 and 3 back.
-  kForgotten,   ///< The scheduler knows it no more.
+  kResuming,    ///< Its await is over; waits for permits of layers 1 and 3.
+  kForgotten,   ///< The scheduler has no reference to it any more.
 };
 
-/// What only some tasks need, so that the others do not pay for it.
+/// Data that only some tasks need, kept apart so that the other tasks do not pay for it.
 struct TaskExtras {
   explicit TaskExtras(TaskRecord& owner);
   ~TaskExtras();
@@ -58,52 +58,54 @@ struct TaskExtras {
     OwnedTimer(TaskRecord& task, bool is_wake) : record(task), wakes(is_wake), is_prompt(is_wake) {}
     TaskRecord& record;
     bool wakes;
-    bool is_prompt;  ///< In which queue of the scheduler it is while it is armed.
+    bool is_prompt;  ///< While armed: true if it is in the scheduler's queue of prompt timers.
   };
 
   std::unique_ptr<Error> error;   ///< Written before publish, read after it.
   IntrusiveList<Waiter> waiters;  ///< Guarded by the stripe of the record, see task_record.cc.
   SubmitOptions options;
-  Turn* turn = nullptr;             ///< While kTaken, if it has a limit on its run time.
-  OwnedTimer limit;                 ///< The queue or run time-out, whichever phase it is in.
-  std::optional<Time> body_limit;   ///< What its body has set in their place. The body's.
+  Turn* turn = nullptr;             ///< Its turn while it is kTaken, if it has a limit on its run time.
+  OwnedTimer limit;                 ///< The queue time-out or the run time-out, depending on its phase.
+  std::optional<Time> body_limit;   ///< The latest end that its body has set instead. Only the body's thread uses it.
   OwnedTimer wake;                  ///< The end of a sleep, or of a timed await.
-  AwaitState* awaiting = nullptr;   ///< What a parked task waits for.
-  Duration layer1_bound_before{0};  ///< While it sleeps: how long layer 1 had been full before,
-  double prepaid_ns = 0;            ///< and what its group was charged for it in advance.
-  TaskRef predecessor;              ///< What a dependent task follows.
+  AwaitState* awaiting = nullptr;   ///< The wait of a parked task, or of a task suspended in an await.
+  Duration layer1_bound_before{0};  ///< For a sleeping task: how long layer 1 had been full before the sleep.
+  double prepaid_ns = 0;            ///< For a sleeping task: what its group was charged for the sleep in advance.
+  TaskRef predecessor;              ///< The task that a dependent task follows.
 
-  // What a coroutine asked for when it suspended; its driver acts on it after run() has returned.
+  // The request of a coroutine that suspended. Its driver acts on the request after run() has returned.
   std::coroutine_handle<> resume_point;
-  Ref<AwaitState> await_request;  ///< Null: it sleeps until `sleep_until`.
+  Ref<AwaitState> await_request;  ///< Null if the coroutine sleeps until `sleep_until`.
   Time sleep_until{};
-  bool awaited_from_afar = false;                ///< By a task of another executor, perhaps through others.
-  bool in_far_waits = false;                     ///< What it waits for is in FarWaits.
+  bool awaited_from_afar = false;                ///< A task of another executor awaits it, directly or not.
+  bool in_far_waits = false;                     ///< Its wait is listed in FarWaits.
   bool out_of_time = false;                      ///< Its last await failed because its own time ran out.
   bool sleeps_until_stop = false;                ///< A stop request ends its sleep.
-  bool woken_by_stop = false;                    ///< The scheduler's, before it goes on: it has been.
-  std::atomic<std::stop_source*> stop{nullptr};  ///< Of a body that has asked for a token, see this_task.
+  bool woken_by_stop = false;                    ///< A stop request has ended its sleep. The scheduler sets it.
+  std::atomic<std::stop_source*> stop{nullptr};  ///< Set if the body has asked for a stop token, see this_task.
   std::unique_ptr<Error> await_error;            ///< Why the last await failed, for the body to collect.
 };
 
-/// One task: what its handles, its waiters and the executor share. The typed part (callable, result) derives from it.
+/// The part of a task that its handles, its waiters and the executor share. The typed part (callable, result) derives
+/// from it.
 ///
-/// It ends exactly once: whoever claims it writes the result or the error, then calls `publish`, after which they never
-/// change and any thread may read them.
-/// 1. While it waits only the executor can claim it, under its lock.
-/// 2. Once the body has begun, the body claims it when it ends. Only where the task has a time limit can the executor
-/// be
-///    faster; then both use `try_claim`, and otherwise none has to.
-/// 3. Whether the body has begun is decided by the Turn it is in, see there.
-/// `state_` holds the claim with its status, whether it has been published (release, paired with the acquire of
-/// is_done), and whether somebody is on the waiter list, so that publish has to look there.
+/// A task ends exactly once. The side that claims the record (its body, the executor or a Promise) writes the result or
+/// the error, then calls `publish`. After that they never change, and any thread may read them.
+/// 1. While the task waits, only the executor can claim it, under the executor's lock.
+/// 2. After the body has begun, the body claims the record when it ends. If the task has a time limit, the executor may
+///    be faster, so body and executor use `try_claim`. Without a time limit the body needs no `try_claim`.
+/// 3. The Turn of the task decides whether the body has begun, see Turn.
+/// `state_` holds three things:
+/// - the claim with its status;
+/// - whether the record has been published (release, paired with the acquire of is_done);
+/// - whether the waiter list may have entries, so that publish must look there.
 ///
 /// The fields under "the scheduler's" are guarded by the lock of the executor that the task was handed to.
 class TaskRecord : public ListLinks<TaskRecord> {
  public:
   TaskRecord(const GroupAddress& group_address, std::string_view task_id)
       : leased(group_address.lease != nullptr), label_(group_address, task_id) {}
-  /// Another task with the same names.
+  /// Makes another task with the group and the id of `like`.
   explicit TaskRecord(const TaskLabel& like) : leased(like.lease() != nullptr), label_(like) {}
   static void* operator new(std::size_t size) { return allocate_block(size); }
   static void operator delete(void* block, std::size_t size) { free_block(block, size); }
@@ -116,22 +118,22 @@ class TaskRecord : public ListLinks<TaskRecord> {
 
   void ref() { references_.fetch_add(1, std::memory_order_relaxed); }
   void unref() {
-    // The only one left needs no atomic subtraction: nobody else can add to it.
+    // The last reference needs no atomic subtraction: no other thread can add a reference.
     if (references_.load(std::memory_order_acquire) == 1 || references_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
       delete this;
     }
   }
-  /// A second reference for the executor that it is handed to; before anybody else knows it.
+  /// Adds a reference for the executor that gets the record. Call it before any other thread knows the record.
   void add_executors_reference() {
     references_.store(2, std::memory_order_relaxed);
     if (leased) enter_group();
   }
-  /// The same for a record that others know already.
+  /// Adds a reference for the executor that gets the record, if other threads may know the record already.
   void count_executors_reference() {
     ref();
     if (leased) enter_group();
   }
-  /// The executor is through with it.
+  /// Drops the executor's reference, when the executor has finished with the record.
   void drop_executors_reference(Time now) {
     if (leased) leave_group(now);
     unref();
@@ -141,83 +143,86 @@ class TaskRecord : public ListLinks<TaskRecord> {
   [[nodiscard]] std::string task_id() const { return std::string(label().id()); }
   [[nodiscard]] std::string group_key() const { return std::string(label().key()); }
 
-  /// The body begins.
+  /// Notes that the body begins.
   void begin(Time now) {
     started_at = now;
     begun_.store(true, std::memory_order_release);
   }
   bool try_claim(TaskStatus status);
-  /// Changes the status it was claimed with. Only for the one who claimed, before publish.
+  /// Changes the status of the claim. Only the side that claimed may call it, before publish().
   void reclaim(TaskStatus status);
-  /// The body's claim. False when a time-out was faster.
+  /// Claims the record for the body. Returns false if a time-out was faster.
   bool claim_by_body(TaskStatus status) {
     if (timed) return claimed_by_body = try_claim(status);
     outcome_ = status;
     return claimed_by_body = true;
   }
-  /// The body's claim turns out to be of another kind.
+  /// Changes the status of the body's claim.
   void reclaim_by_body(TaskStatus status) {
     if (timed) return reclaim(status);
     outcome_ = status;
   }
-  /// Announces the end and notifies the waiters. Only for the one who claimed, once.
-  void publish(Time ended) {
+  /// Announces the end and notifies the waiters. Only the side that claimed may call it, exactly once.
+  bool publish(Time ended) {
     ended_at = ended;
     const std::uint32_t bits = kClaimed | kPublished | (static_cast<std::uint32_t>(outcome_) << kStatusShift);
-    if ((state_.fetch_or(bits, std::memory_order_acq_rel) & kWaiters) != 0) notify_waiters();
+    const bool has_waiters = (state_.fetch_or(bits, std::memory_order_acq_rel) & kWaiters) != 0;
+    if (has_waiters) notify_waiters();
+    return has_waiters;
   }
 
   [[nodiscard]] bool has_begun() const { return begun_.load(std::memory_order_acquire); }
   [[nodiscard]] bool is_claimed() const { return (state_.load(std::memory_order_acquire) & kClaimed) != 0; }
   [[nodiscard]] bool is_done() const { return (state_.load(std::memory_order_acquire) & kPublished) != 0; }
-  /// Only once claimed; for a body's claim, once published.
+  /// The status. Valid after the claim; if the body claims, only after publish().
   [[nodiscard]] TaskStatus status() const {
     return static_cast<TaskStatus>(state_.load(std::memory_order_acquire) >> kStatusShift);
   }
-  /// What publish will announce.
+  /// The status that publish() will announce.
   [[nodiscard]] TaskStatus claimed_status() const { return outcome_ != TaskStatus::kSuccess ? outcome_ : status(); }
 
-  /// False, and nothing done, when the task is done already. The waiter must be removed or notified before it dies.
+  /// Adds a waiter, which must be removed or notified before it is destroyed. Returns false and does nothing if the
+  /// task is done.
   bool add_waiter(Waiter& waiter);
-  /// False when it has been, or is being, notified.
+  /// Removes a waiter. Returns false if the waiter has been notified or is being notified.
   bool remove_waiter(Waiter& waiter);
 
-  /// Runs the body on this thread, or goes on with a coroutine. True when it has ended: then `claimed_by_body` says
-  /// whether its outcome counts. Destroys the callable at the end.
+  /// Runs the body on this thread, or continues a coroutine. Returns true if the body has ended; `claimed_by_body` then
+  /// says whether its outcome counts. Destroys the callable when the body has ended.
   virtual bool run() = 0;
-  /// Tells a cooperative body to stop. Thread-safe, and safe to repeat. Callbacks on the stop token run right here.
+  /// Asks the body to stop. Thread-safe, and safe to repeat. Callbacks on the stop token run inside this call.
   void request_stop();
-  /// For its body: a token that is asked when the task is.
+  /// For the body: a token that gets a stop request when the task does.
   [[nodiscard]] std::stop_token stop_token();
   [[nodiscard]] bool stop_requested() const { return stop_requested_.load(std::memory_order_acquire); }
-  /// Whether it may suspend.
+  /// Whether the body may suspend.
   [[nodiscard]] virtual bool is_coroutine() const { return false; }
-  /// Whether somebody else than an executor settles it. It may have a home all the same, to wait through.
+  /// Whether the record is settled from outside an executor. It can still have a home, through which tasks await it.
   [[nodiscard]] virtual bool is_promise() const { return false; }
   /// Drops the callable of a task that will never run.
   virtual void drop_body() {}
-  /// Drops the value of a task that has ended and that nobody can ask for it any more.
+  /// Drops the value of an ended task. Call it only if no handle can ask for the value any more.
   virtual void drop_value() {}
-  /// Whether only one reference is left. If it is the caller's, there will be no other.
+  /// Whether only one reference is left. If the caller holds it, no other thread can add one.
   [[nodiscard]] bool has_one_reference() const { return references_.load(std::memory_order_acquire) == 1; }
 
-  /// Hints that it is about to be read and written.
+  /// Hints to the processor that the record is about to be read and written.
   void prefetch() const {
     const char* first = reinterpret_cast<const char*>(this);
     for (std::size_t line = 0; line < 3; ++line) __builtin_prefetch(first + 64 * line, 1);
   }
 
-  /// Made when first needed, by any thread.
+  /// The extras of the record. Makes them on the first call, on any thread.
   TaskExtras& extras() {
     TaskExtras* there = extras_.load(std::memory_order_acquire);
     return there != nullptr ? *there : make_extras();
   }
   [[nodiscard]] TaskExtras* extras_if_any() const { return extras_.load(std::memory_order_acquire); }
-  /// When its time is over; nothing: it has no limit. For its body.
+  /// The time at which the task's time is over; nullopt if it has no limit. For its body.
   [[nodiscard]] std::optional<Time> time_limit() const;
-  /// Why it did not succeed, or null. Once it is done.
+  /// Why the task did not succeed, or null. Valid when the task is done.
   [[nodiscard]] const Error* error() const;
-  /// For the one who claimed, before publish.
+  /// Sets the error. Only the side that claimed may call it, before publish().
   void set_error(Error error);
 
  private:
@@ -245,42 +250,42 @@ class TaskRecord : public ListLinks<TaskRecord> {
   bool holds_global = false;
   bool holds_concurrency = false;
   bool overrunning = false;
-  bool let_go = false;         ///< Goes on without permits or turn: it ran out of time while its thread was parked.
-  bool blocks_thread = false;  ///< While parked: a thread waits for it, not a suspended coroutine.
+  bool let_go = false;         ///< Runs on without permits or turn: it ran out of time while its thread was parked.
+  bool blocks_thread = false;  ///< A thread waits for its next turn: its parked body, or its caller at the door.
 
-  std::uint8_t note = 0;         ///< The driver's, for the way through the inbox.
-  bool special = false;          ///< It came with extras. Set before it is handed in, as is
-  bool timed = false;            ///< that it has a limit on its run time,
-  const bool leased;             ///< and that it came with a token.
-  bool asked_to_stop = false;    ///< The scheduler has said so; its driver tells the body soon.
-  bool kept = false;             ///< Its executor has no reference of its own: it runs where it was made.
-  bool claimed_by_body = false;  ///< The body's; the scheduler reads it after the body has ended.
-  /// Dropping it may take a user's time: his callable or his value is in it, and does something when it is destroyed.
+  std::uint8_t note = 0;         ///< For the driver: how it was submitted, on its way through the inbox.
+  bool special = false;          ///< It came with extras. Set before it is handed in.
+  bool timed = false;            ///< It has a limit on its run time. Set before it is handed in.
+  const bool leased;             ///< It came with a token.
+  bool asked_to_stop = false;    ///< The scheduler has decided to stop it; the driver tells the body soon.
+  bool kept = false;             ///< The executor has no reference to it: the thread that made it runs it.
+  bool claimed_by_body = false;  ///< Set by the body; the scheduler reads it after the body has ended.
+  /// Dropping the record may run a user's destructor: of the callable or of the value.
   bool drops_users_code = false;
 
  private:
-  TaskStatus outcome_ = TaskStatus::kSuccess;  // Of a body that nobody could contest.
+  TaskStatus outcome_ = TaskStatus::kSuccess;  // The status of a body that needed no try_claim().
   std::atomic<bool> begun_{false};
   std::atomic<bool> stop_requested_{false};
 
  public:
   Time submitted_at{};           ///< Set before it is handed in.
-  Time started_at{};             ///< Written before it is begun; means nothing unless it has.
+  Time started_at{};             ///< Valid only if has_begun().
   Time ended_at{};               ///< Written before publish, read after it.
-  ExecutorHome* home = nullptr;  ///< Its executor's. Set once, when it is handed in.
+  ExecutorHome* home = nullptr;  ///< The home of its executor. Set once, before it is handed in.
 
  protected:
   virtual ~TaskRecord();
   virtual void on_stop() {}
-  /// It has been published, on whichever thread did that and with no lock held; for a record that asked for it.
+  /// Called after publish(), on the publishing thread and with no lock held, for a record with ask_for_end().
   virtual void on_end() {}
-  /// Before anybody else knows it: its value is there.
+  /// Settles a new record as succeeded. Call it after the value is set and before any other thread knows the record.
   void succeed_at_birth(Time ended) {
     ended_at = ended;
     state_.store(kClaimed | kPublished | (static_cast<std::uint32_t>(TaskStatus::kSuccess) << kStatusShift),
                  std::memory_order_relaxed);
   }
-  /// Before anybody else knows it.
+  /// Requests the call of on_end(). Call it before any other thread knows the record.
   void ask_for_end() { state_.store(kWaiters, std::memory_order_relaxed); }
 
  private:
@@ -291,7 +296,7 @@ class TaskRecord : public ListLinks<TaskRecord> {
 /// The task whose body runs on this thread, or null.
 inline thread_local constinit TaskRecord* task_of_this_thread = nullptr;
 [[nodiscard]] inline TaskRecord* current_task() { return task_of_this_thread; }
-/// It is not its body that runs, but something that follows from its end: it cannot park any more.
+/// True if the body of this thread's task has ended and code that follows from its end runs: the task cannot park then.
 inline thread_local constinit bool task_of_this_thread_has_ended = false;
 
 /// Makes `record` the current task of this thread for a scope.

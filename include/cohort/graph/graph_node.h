@@ -17,13 +17,13 @@ class GraphBuilder;
 template <class Request, class T>
 class Node;
 
-/// A run as conditions and fallbacks see it: the request, and what the inputs of their node gave.
+/// The view of a run for the conditions and fallbacks of a node: the request, and the values of the node's inputs.
 template <class Request>
 class RunView {
  public:
   explicit RunView(const internal::RunValues& run) : run_(run) {}
   [[nodiscard]] const Request& request() const { return *static_cast<const Request*>(run_.request()); }
-  /// Null: it gave none. Only for inputs of the node.
+  /// The value of an input of the node. Null if the input has no value. Only for inputs of the node.
   template <class T>
   [[nodiscard]] const T* find(const Node<Request, T>& node) const {
     return static_cast<const T*>(run_.value(node.index()));
@@ -33,12 +33,12 @@ class RunView {
   const internal::RunValues& run_;
 };
 
-/// A node of a graph that is being built: what others name as their input, and where its settings are made.
+/// A node of a graph. Pass it to other nodes as their input, change its settings, and read its result from a GraphRun.
 ///
 ///     auto offers = page.node("offers", fetch_offers, user, optional(cart))
 ///                       .timeout(50ms).retries(1).otherwise(Offers{}).output();
 ///
-/// Settings count until the graph is built.
+/// Settings may change only until the graph is built.
 ///
 /// Thread-safety: thread-compatible.
 template <class Request, class T>
@@ -46,42 +46,48 @@ class Node {
  public:
   using Value = T;
 
-  /// The group whose permits it takes; its name, unless it is told. Nodes of one group share them.
+  /// The executor group in which the node runs. By default the name of the node. Nodes of one group share its permits.
   Node& group(std::string key) { return open().group = std::move(key), *this; }
-  /// How many of its group run at a time, whatever the demand is.
+  /// How many nodes of its group run at a time, independent of demand. If several nodes of the group say so, the
+  /// largest number holds.
   Node& concurrency(std::uint32_t most) { return open().concurrency = most, *this; }
-  /// What is expected of it: how long a call takes, and how many there are. Groups divide the graph's concurrency by
-  /// it.
+  /// The expected duration of a call and the expected number of calls per second. The graph divides its concurrency
+  /// among the groups by demand.
   Node& demand(Duration latency, double per_second) { return open().demand = Demand{latency, per_second}, *this; }
-  /// From when it could start to its end, retries included; never more than is left of the run.
+  /// Time-out of the node, from the end of its last input to its own end, retries included. The node never gets more
+  /// time than is left of the run.
   Node& timeout(Duration duration) {
     open().has_timeout = true;
     return open().step.timeout = duration, *this;
   }
-  /// So many attempts after the first, with waits of a tenth of a second to ten seconds between them.
+  /// Allows `count` attempts after the first, with waits of a tenth of a second to ten seconds between them.
   Node& retries(std::uint32_t count) { return retry(quick_retries(count)); }
+  /// Sets the number of retries and the waits between them.
   Node& retry(const RetryPolicy& policy) { return open().step.retry = policy, *this; }
-  /// It is quick and never blocks: it merges, maps, picks. Then it runs right where its last input ended, or where
-  /// run() was called if it has none, with a permit of its group; where none is free it queues like any other node. Its
-  /// time-out is looked at when it returns. Not for a coroutine, nor for one that calls a pool.
+  /// Promises that the node is quick and never blocks, for example because it only merges, maps or picks values.
+  ///
+  /// The node then runs on the thread on which its last input ended. A node without inputs runs on the thread that
+  /// called run(). It takes a permit of its group; if none is free, it queues like any other node. Its time-out is
+  /// checked when it returns. Not allowed for a coroutine or for a node that calls a pool.
   Node& lightweight() { return open().lightweight = true, *this; }
-  /// Which failures are worth a retry; by default those of Error::retryable().
+  /// Decides which failures are retried. Default: Error::retryable().
   Node& retry_if(std::function<bool(const Error&)> worth_it) {
     return open().step.retry_if = std::move(worth_it), *this;
   }
-  /// Each attempt is a request to that pool, with the node's deadline: it fails over, and NodeContext::provider says
-  /// whom to ask. The graph shares in owning the pool.
+  /// Makes each attempt a request to `pool` with the deadline of the node. The pool fails over between its providers;
+  /// NodeContext::provider says which provider to ask. The graph shares the ownership of the pool.
   Node& through(Router& pool) { return open().pool = pool.shared_from_this(), *this; }
-  /// Whether it is needed at all, asked when it could start: `bool(const RunView<Request>&)`. On any thread; it must be
-  /// quick and await nothing.
+  /// Decides whether the node is needed. The graph calls `condition` when the inputs of the node have ended, on any
+  /// thread. If it returns false, the node is skipped. `condition` must be quick and must not await.
   Node& when(std::function<bool(const RunView<Request>&)> condition) {
     open().when = [condition = std::move(condition)](const internal::RunValues& run) {
       return condition(RunView<Request>(run));
     };
     return *this;
   }
-  /// Its value when it has none of its own, whatever the reason but a cancel: a value, or a function of nothing, of the
-  /// error, or of the RunView and the error. It is called at once, on any thread, must be quick and await nothing.
+  /// Sets the value of the node for the case that it has none of its own, for any reason except a cancel. `fallback` is
+  /// a value, or a function that takes nothing, the error, or the RunView and the error. The graph calls it at once, on
+  /// any thread. It must be quick and must not await.
   template <class F>
   Node& otherwise(F fallback) {
     open().fallback = [fallback = std::move(fallback)](const internal::RunValues& run, const Error& error,
@@ -99,12 +105,12 @@ class Node {
     };
     return *this;
   }
-  /// The caller wants it.
+  /// Marks the node as a result that the caller wants.
   Node& output() { return open().is_output = true, *this; }
 
   [[nodiscard]] const std::string& name() const { return spec_->name; }
   [[nodiscard]] std::uint32_t index() const { return spec_->index; }
-  /// For runs: which one it is.
+  /// The declaration of the node. GraphRun uses it to find the node's result.
   [[nodiscard]] const internal::NodeSpec& spec() const { return *spec_; }
 
  private:
@@ -118,11 +124,12 @@ class Node {
   std::shared_ptr<internal::NodeSpec> spec_;
 };
 
-/// An input that may be missing: the callable gets a pointer, which is null then. It is waited for all the same.
+/// An input that may have no value. The callable gets a pointer to the value, or null. Made by optional(node).
 template <class Request, class T>
 struct OptionalInput {
   Node<Request, T> node;
 };
+/// Makes `node` an optional input. The dependent node still waits for the end of `node`.
 template <class Request, class T>
 OptionalInput<Request, T> optional(const Node<Request, T>& node) {
   return {node};
