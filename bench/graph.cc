@@ -74,7 +74,7 @@ struct Ours {
   }
 
   GroupExecutor executor;
-  std::vector<Node<int, int>> end;
+  std::vector<GraphNode<int, int>> end;
   std::unique_ptr<Graph<int>> graph;
 };
 

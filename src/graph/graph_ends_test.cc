@@ -26,9 +26,9 @@ class EarlyDefaultTest : public GraphTest {
     build({.timeout = 100ms, .node_timeout = 10s});
   }
 
-  std::optional<Node<Page, int>> first;
-  std::optional<Node<Page, int>> second;
-  std::optional<Node<Page, int>> third;
+  std::optional<GraphNode<Page, int>> first;
+  std::optional<GraphNode<Page, int>> second;
+  std::optional<GraphNode<Page, int>> third;
 };
 
 TEST_F(EarlyDefaultTest, AChainWhoseFirstNodeHangsGivesItsCallerTheRest) {

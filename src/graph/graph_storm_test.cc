@@ -208,7 +208,7 @@ std::string play(const Scenario& scenario, std::uint64_t seed, Style style = Sty
   ManualExecutor executor(clock, {.threads = 50});  // Nobody is to wait for a thread.
   static_cast<void>(executor.set_limits("helper", {.max_concurrency = 50}));
   GraphBuilder<int> builder;
-  std::vector<Node<int, int>> nodes;
+  std::vector<GraphNode<int, int>> nodes;
   std::vector<int> begun(scenario.nodes.size(), 0);
   for (std::size_t i = 0; i < scenario.nodes.size(); ++i) {
     nodes.push_back(builder.declare<int>("n" + std::to_string(i)));

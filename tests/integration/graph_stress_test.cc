@@ -28,14 +28,14 @@ struct Five {
   }
 
   GraphBuilder<int> builder;
-  Node<int, int> a = builder.node("a", identity).concurrency(4);
-  Node<int, int> b = builder.node("b", identity).concurrency(4);
-  Node<int, int> c = builder.node("c", add, a, b).concurrency(4);
-  Node<int, int> d = builder
-                         .node(
-                             "d", [](const int& x) { return x; }, b)
-                         .concurrency(4);
-  Node<int, int> e = builder.node("e", add, c, d).concurrency(4).output();
+  GraphNode<int, int> a = builder.node("a", identity).concurrency(4);
+  GraphNode<int, int> b = builder.node("b", identity).concurrency(4);
+  GraphNode<int, int> c = builder.node("c", add, a, b).concurrency(4);
+  GraphNode<int, int> d = builder
+                              .node(
+                                  "d", [](const int& x) { return x; }, b)
+                              .concurrency(4);
+  GraphNode<int, int> e = builder.node("e", add, c, d).concurrency(4).output();
   Graph<int> graph;
 };
 

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "cohort/base/result.h"
+#include "cohort/graph/graph_node.h"
 #include "cohort/graph/graph_options.h"
 #include "cohort/graph/graph_run.h"
 #include "cohort/graph/graph_stats.h"
-#include "cohort/graph/node.h"
 #include "cohort/task/executor.h"
 #include "cohort/task/promise.h"
 
@@ -121,17 +121,17 @@ class GraphBuilder {
     using Body = internal::TypedNodeBody<Request, F, InputOf<Inputs>...>;
     const std::shared_ptr<internal::NodeSpec> spec = add(std::move(name));
     put_body<Body>(*spec, std::move(callable), inputs...);
-    return Node<Request, typename Body::Value>(spec);
+    return GraphNode<Request, typename Body::Value>(spec);
   }
 
   /// Adds a node without a callable, so that it can be an input before define() defines it.
   template <class T>
-  Node<Request, T> declare(std::string name) {
-    return Node<Request, T>(add(std::move(name)));
+  GraphNode<Request, T> declare(std::string name) {
+    return GraphNode<Request, T>(add(std::move(name)));
   }
   /// Gives a declared node its callable and its inputs.
   template <class T, class F, class... Inputs>
-  Node<Request, T> define(Node<Request, T> declared, F callable, Inputs... inputs) {
+  GraphNode<Request, T> define(GraphNode<Request, T> declared, F callable, Inputs... inputs) {
     using Body = internal::TypedNodeBody<Request, F, InputOf<Inputs>...>;
     static_assert(std::is_same_v<typename Body::Value, T>, "the callable gives what its node was declared to give");
     if (declared.spec_->body) {
@@ -143,7 +143,7 @@ class GraphBuilder {
   }
 
   /// Checks the graph and sets the concurrency of its groups. Fails with kInvalid; the message names the wrong nodes.
-  /// The builder is empty afterwards. Its Node objects stay valid: they name the results of a run.
+  /// The builder is empty afterwards. Its GraphNode objects stay valid: they name the results of a run.
   Result<Graph<Request>> build(Executor& executor, GraphOptions options = {}) {
     auto plan = plan_for(options);
     if (!plan) return plan.error();
@@ -158,15 +158,15 @@ class GraphBuilder {
   template <class Input>
   struct InputTraits;
   template <class T>
-  struct InputTraits<Node<Request, T>> {
+  struct InputTraits<GraphNode<Request, T>> {
     using Type = internal::NodeInput<T, false>;
-    static const Node<Request, T>& node(const Node<Request, T>& input) { return input; }
+    static const GraphNode<Request, T>& node(const GraphNode<Request, T>& input) { return input; }
     static constexpr bool kOptional = false;
   };
   template <class T>
   struct InputTraits<OptionalInput<Request, T>> {
     using Type = internal::NodeInput<T, true>;
-    static const Node<Request, T>& node(const OptionalInput<Request, T>& input) { return input.node; }
+    static const GraphNode<Request, T>& node(const OptionalInput<Request, T>& input) { return input.node; }
     static constexpr bool kOptional = true;
   };
   template <class Input>

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "cohort/base/assert.h"
+#include "cohort/graph/graph_node.h"
 #include "cohort/graph/graph_stats.h"
 #include "cohort/graph/internal/graph_engine.h"
-#include "cohort/graph/node.h"
 
 namespace cohort {
 
@@ -22,29 +22,29 @@ class GraphRun {
   [[nodiscard]] bool complete() const;
   /// The value of the node. Null if the node has no value.
   template <class Request, class T>
-  [[nodiscard]] const T* find(const Node<Request, T>& node) const {
+  [[nodiscard]] const T* find(const GraphNode<Request, T>& node) const {
     return static_cast<const T*>(run_->value(place_of(node)));
   }
   /// The value of a node that has a value. Asserts that it has one; otherwise use find().
   template <class Request, class T>
-  [[nodiscard]] const T& operator[](const Node<Request, T>& node) const {
+  [[nodiscard]] const T& operator[](const GraphNode<Request, T>& node) const {
     const T* value = find(node);
     COHORT_ASSERT(value != nullptr, "operator[] is for a node that gave a value; look with find()");
     return *value;
   }
   /// How the node ended.
   template <class Request, class T>
-  [[nodiscard]] Outcome outcome(const Node<Request, T>& node) const {
+  [[nodiscard]] Outcome outcome(const GraphNode<Request, T>& node) const {
     return run_->slot(place_of(node)).outcome;
   }
-  /// True if the value comes from Node::otherwise(). A skipped node can have this kind of value too.
+  /// True if the value comes from GraphNode::otherwise(). A skipped node can have this kind of value too.
   template <class Request, class T>
-  [[nodiscard]] bool is_fallback(const Node<Request, T>& node) const {
+  [[nodiscard]] bool is_fallback(const GraphNode<Request, T>& node) const {
     return run_->slot(place_of(node)).is_fallback;
   }
   /// Why the node did not end as kOk. Null if it did.
   template <class Request, class T>
-  [[nodiscard]] const Error* error(const Node<Request, T>& node) const {
+  [[nodiscard]] const Error* error(const GraphNode<Request, T>& node) const {
     return run_->slot(place_of(node)).error.get();
   }
   [[nodiscard]] Duration duration() const { return run_->ended_at - run_->begun_at; }
@@ -56,7 +56,7 @@ class GraphRun {
 
  private:
   template <class Request, class T>
-  [[nodiscard]] std::uint32_t place_of(const Node<Request, T>& node) const {
+  [[nodiscard]] std::uint32_t place_of(const GraphNode<Request, T>& node) const {
     const auto& nodes = run_->plan().nodes;
     COHORT_ASSERT(node.index() < nodes.size() && nodes[node.index()].spec.get() == &node.spec(),
                   "a run is asked for nodes of its own graph");

@@ -16,7 +16,7 @@ struct NodeReport {
   std::string name;
   std::string group;
   Outcome outcome = Outcome::kOk;
-  bool is_fallback = false;    ///< True if the value comes from Node::otherwise(), also for a skipped node.
+  bool is_fallback = false;    ///< True if the value comes from GraphNode::otherwise(), also for a skipped node.
   Error error{};               ///< Why the outcome is not kOk. For a fallback: why the node needed it.
   std::uint32_t attempts = 0;  ///< 0: the node never started.
   Duration ready{0};           ///< From the start of the run until the inputs of the node had ended.

@@ -42,7 +42,7 @@ struct NodeSlot {
   std::atomic<bool> unwanted{false};  ///< The node was cancelled or is being cancelled.
   std::atomic<bool> made{false};
   bool has_value = false;
-  bool is_fallback = false;  ///< The value comes from Node::otherwise().
+  bool is_fallback = false;  ///< The value comes from GraphNode::otherwise().
   Outcome outcome = Outcome::kOk;
   std::atomic<std::uint32_t> last_input{kNone};  ///< The input that ended last.
   std::atomic<std::uint32_t> attempt_count{0};
