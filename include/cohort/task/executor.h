@@ -168,8 +168,8 @@ class Executor {
   /// Undoes all changes by set_limits() and resize(), including a pause by a max_concurrency of 0. The limits of the
   /// executor's options hold again. A pause by pause_group() stays.
   virtual Result<void> clear_limits(std::string_view group) = 0;
-  /// Evicts a group without tasks now instead of after `evict_after`. On its next use its limits are resolved anew, and
-  /// all tokens of its rate are back. kNotFound if the group is not in memory; kConflict if it has tasks.
+  /// Evicts a group without tasks now instead of after `evict_after`. Its limits are resolved anew, at once or on its
+  /// next use, and all tokens of its rate are back. kNotFound if the group is not in memory; kConflict if it has tasks.
   virtual Result<void> evict_group(std::string_view group) = 0;
   /// Starts no more tasks of the group. Running tasks go on, and parked tasks may resume.
   virtual Result<void> pause_group(std::string_view group) = 0;
