@@ -7,7 +7,7 @@
 
 namespace cohort {
 
-void add_route(NodeControl& control, RouteHandlers& handlers, const char* operation, RouteFunction function) {
+void add_route(NodeControl& control, RouteHandlers& handlers, Operation operation, RouteFunction function) {
   handlers[operation] = [&control, function](const ServerRequest& request, Respond respond) {
     function(control, request, std::move(respond));
   };
@@ -44,7 +44,7 @@ void AdminRoutes::handle(ServerRequest request, Respond respond) const {
     if (std::ranges::find(matched.route->query, name, &QueryParameter::name) != matched.route->query.end()) continue;
     return respond(ServerResponse::of(Error{ErrorCode::kInvalid, "this path has no parameter '" + name + "'"}));
   }
-  const auto handler = handlers_.find(matched.route->operation);
+  const auto handler = handlers_.find(matched.route->id);
   if (handler == handlers_.end()) {
     return respond(ServerResponse::of(Error{ErrorCode::kInternal, "nobody handles this route"}));
   }

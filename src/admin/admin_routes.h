@@ -9,6 +9,7 @@
 #include "admin/event_hub.h"
 #include "admin/node_control.h"
 #include "admin/server_message.h"
+#include "api/routes.h"
 
 namespace cohort {
 
@@ -25,18 +26,17 @@ class AdminRoutes {
   void handle(ServerRequest request, Respond respond) const;
   /// Ends the streams of events.
   void close();
-  /// Whether the operation has a handler.
-  [[nodiscard]] bool has(std::string_view operation) const { return handlers_.contains(operation); }
+  [[nodiscard]] bool has(Operation operation) const { return handlers_.contains(operation); }
 
  private:
   std::shared_ptr<EventHub> hub_;
-  std::map<std::string, Handler, std::less<>> handlers_;
+  std::map<Operation, Handler> handlers_;
 };
 
-using RouteHandlers = std::map<std::string, AdminRoutes::Handler, std::less<>>;
+using RouteHandlers = std::map<Operation, AdminRoutes::Handler>;
 
 using RouteFunction = void (*)(NodeControl& control, const ServerRequest& request, Respond respond);
-void add_route(NodeControl& control, RouteHandlers& handlers, const char* operation, RouteFunction function);
+void add_route(NodeControl& control, RouteHandlers& handlers, Operation operation, RouteFunction function);
 
 /// An ended task once more; for tasks and for dead letters.
 void replay_task(NodeControl& control, const ServerRequest& request, Respond respond);

@@ -110,7 +110,8 @@ void discard(NodeControl& control, const ServerRequest& request, Respond respond
 // Replays one after the other, so that a thousand of them do not fill the store's queue.
 class Replays : public std::enable_shared_from_this<Replays> {
  public:
-  Replays(NodeControl& control, std::vector<DeadLetter> letters, std::string cursor, Duration deadline, Respond respond)
+  Replays(NodeControl& control, std::vector<DeadLetter> letters, std::string cursor, std::optional<Duration> deadline,
+          Respond respond)
       : control_(control),
         letters_(std::move(letters)),
         cursor_(std::move(cursor)),
@@ -148,7 +149,7 @@ class Replays : public std::enable_shared_from_this<Replays> {
   NodeControl& control_;
   const std::vector<DeadLetter> letters_;
   const std::string cursor_;
-  const Duration deadline_;
+  const std::optional<Duration> deadline_;
   Respond respond_;
   std::size_t next_ = 0;
   json replayed_ = json::array();
@@ -156,21 +157,14 @@ class Replays : public std::enable_shared_from_this<Replays> {
 };
 
 void replay_filtered(NodeControl& control, const ServerRequest& request, Respond respond) {
-  Result<json> body = parse_body(request.body);
+  const Result<body::ReplayFilter> body = read_body<body::ReplayFilter>(request);
   if (!body) return respond(ServerResponse::of(body.error()));
-  JsonBody members(*body);
-  LetterFilter filter{.group = members.text("group", 1024).value_or(""),
-                      .plugin = members.text("plugin", 256).value_or("")};
-  filter.after = members.text("cursor", NewTask::kMaxIdLength).value_or("");
-  const std::optional<std::string> state_text = members.text("state", 16);
-  filter.limit = members.count("limit", 1, 1000).value_or(100);
-  const Duration deadline = members.duration("deadline").value_or(std::chrono::hours(1));
-  const bool dry_run = members.flag("dry_run").value_or(false);
-  if (const auto error = members.error()) return respond(ServerResponse::of(*error));
-  const auto state =
-      state_text ? state_of(*state_text) : Result<std::optional<ChainState>>(std::optional<ChainState>());
-  if (!state) return respond(ServerResponse::of(state.error()));
-  filter.state = *state;
+  LetterFilter filter{.group = body->group.value_or(""), .plugin = body->plugin.value_or("")};
+  filter.after = body->cursor.value_or("");
+  filter.limit = body->limit.value_or(100);
+  if (body->state) filter.state = chain_state_of(*body->state);
+  const std::optional<Duration> deadline = body->deadline;
+  const bool dry_run = body->dry_run.value_or(false);
   scan(control, std::move(filter),
        [&control, deadline, dry_run, respond = std::move(respond)](Result<std::vector<DeadLetter>> letters,
                                                                    std::string cursor) mutable {
@@ -184,11 +178,11 @@ void replay_filtered(NodeControl& control, const ServerRequest& request, Respond
 }  // namespace
 
 void add_dead_letter_routes(NodeControl& control, RouteHandlers& handlers) {
-  add_route(control, handlers, "list_dead_letters", list);
-  add_route(control, handlers, "get_dead_letter", get);
-  add_route(control, handlers, "discard_dead_letter", discard);
-  add_route(control, handlers, "replay_dead_letter", replay_task);
-  add_route(control, handlers, "replay_dead_letters", replay_filtered);
+  add_route(control, handlers, Operation::kListDeadLetters, list);
+  add_route(control, handlers, Operation::kGetDeadLetter, get);
+  add_route(control, handlers, Operation::kDiscardDeadLetter, discard);
+  add_route(control, handlers, Operation::kReplayDeadLetter, replay_task);
+  add_route(control, handlers, Operation::kReplayDeadLetters, replay_filtered);
 }
 
 }  // namespace cohort

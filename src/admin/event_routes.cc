@@ -23,7 +23,7 @@ Result<EventFilter> filter_of(const ServerRequest& request) {
 }  // namespace
 
 void add_event_routes(const std::shared_ptr<EventHub>& hub, RouteHandlers& handlers) {
-  handlers["stream_events"] = [hub](const ServerRequest& request, Respond respond) {
+  handlers[Operation::kStreamEvents] = [hub](const ServerRequest& request, Respond respond) {
     Result<EventFilter> filter = filter_of(request);
     if (!filter) return respond(ServerResponse::of(filter.error()));
     auto stream = hub->subscribe(*std::move(filter));

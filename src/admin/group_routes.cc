@@ -4,6 +4,7 @@
 #include "admin/admin_routes.h"
 #include "admin/answers.h"
 #include "admin/json_body.h"
+#include "cohort/base/log.h"
 #include "cohort/base/utf8.h"
 
 namespace cohort {
@@ -28,7 +29,8 @@ json group_json(NodeControl& control, const GroupCounts& counts) {
   return group;
 }
 
-// Those that are configured and have nothing open, in their places by name. Not behind a page that the store has filled.
+// Those that are configured and have nothing open, in their places by name. Not behind a page that the store has
+// filled.
 void add_configured(const NodeControl& control, const std::string& after, std::size_t wanted,
                     std::vector<GroupCounts>& counts) {
   const bool is_cut = counts.size() >= wanted;
@@ -84,17 +86,17 @@ void show_known(NodeControl& control, const std::string& name, Respond respond) 
     if (!counts) return respond(ServerResponse::of(counts.error()));
     if (is_known(control, *counts)) return respond(json_response(group_json(control, *counts)));
     const std::string group = counts->group;
-    control.store.list({.group = group, .limit = 1},
-                       [&control, counts = *std::move(counts), respond = std::move(respond)](
-                           const Result<TaskPage>& page) mutable {
-                         if (!page) return respond(ServerResponse::of(page.error()));
-                         if (page->tasks.empty() && page->next == 0) {
-                           return respond(ServerResponse::of(Error{
-                               ErrorCode::kNotFound, "there is no group '" + counts.group +
-                                                         "': it is not configured and the node has no task of it"}));
-                         }
-                         respond(json_response(group_json(control, counts)));
-                       });
+    control.store.list(
+        {.group = group, .limit = 1},
+        [&control, counts = *std::move(counts), respond = std::move(respond)](const Result<TaskPage>& page) mutable {
+          if (!page) return respond(ServerResponse::of(page.error()));
+          if (page->tasks.empty() && page->next == 0) {
+            return respond(ServerResponse::of(Error{
+                ErrorCode::kNotFound,
+                "there is no group '" + counts.group + "': it is not configured and the node has no task of it"}));
+          }
+          respond(json_response(group_json(control, counts)));
+        });
   });
 }
 
@@ -118,32 +120,29 @@ void show_after(NodeControl& control, const std::string& name, const TaskHandle<
 
 void pause(NodeControl& control, const ServerRequest& request, Respond respond) {
   if (refuses_name(request, respond)) return;
-  Result<json> body = parse_body(request.body);
+  const Result<body::Reason> body = read_body<body::Reason>(request);
   if (!body) return respond(ServerResponse::of(body.error()));
-  JsonBody members(*body);
-  static_cast<void>(members.text("reason", 1000));
-  if (const auto error = members.error()) return respond(ServerResponse::of(*error));
+  if (body->reason) {
+    COHORT_LOG(kInfo, "node", "a pause of the group was asked for", {"group", request.arguments[0]},
+               {"reason", *body->reason});
+  }
   show_after(control, request.arguments[0], control.engine.pause_group(request.arguments[0]), std::move(respond));
 }
 
 void resume(NodeControl& control, const ServerRequest& request, Respond respond) {
   if (refuses_name(request, respond)) return;
-  Result<json> body = parse_body(request.body);
-  if (!body) return respond(ServerResponse::of(body.error()));
-  if (const auto error = JsonBody(*body).error()) return respond(ServerResponse::of(*error));
+  if (const auto body = read_body<body::NoBody>(request); !body) return respond(ServerResponse::of(body.error()));
   show_after(control, request.arguments[0], control.engine.resume_group(request.arguments[0]), std::move(respond));
 }
 
 void resize(NodeControl& control, const ServerRequest& request, Respond respond) {
   if (refuses_name(request, respond)) return;
-  Result<json> body = parse_body(request.body);
+  const Result<body::Resize> body = read_body<body::Resize>(request);
   if (!body) return respond(ServerResponse::of(body.error()));
-  JsonBody members(*body);
   GroupLimits limits;
-  limits.max_concurrency = members.count("max_concurrency", 1, 1'000'000);
-  limits.max_in_flight = members.count("max_in_flight", 1, 1'000'000);
-  limits.weight = members.number("weight", 0, 1'000'000);
-  if (const auto error = members.error()) return respond(ServerResponse::of(*error));
+  limits.max_concurrency = body->max_concurrency;
+  limits.max_in_flight = body->max_in_flight;
+  limits.weight = body->weight;
   if (limits == GroupLimits{}) {
     const Error nothing{ErrorCode::kInvalid, "say what to change: max_concurrency, max_in_flight, weight"};
     return respond(ServerResponse::of(nothing));
@@ -155,11 +154,11 @@ void resize(NodeControl& control, const ServerRequest& request, Respond respond)
 }  // namespace
 
 void add_group_routes(NodeControl& control, RouteHandlers& handlers) {
-  add_route(control, handlers, "list_groups", list);
-  add_route(control, handlers, "get_group", get);
-  add_route(control, handlers, "pause_group", pause);
-  add_route(control, handlers, "resume_group", resume);
-  add_route(control, handlers, "resize_group", resize);
+  add_route(control, handlers, Operation::kListGroups, list);
+  add_route(control, handlers, Operation::kGetGroup, get);
+  add_route(control, handlers, Operation::kPauseGroup, pause);
+  add_route(control, handlers, Operation::kResumeGroup, resume);
+  add_route(control, handlers, Operation::kResizeGroup, resize);
 }
 
 }  // namespace cohort

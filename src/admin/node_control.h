@@ -27,7 +27,7 @@ struct NodeControl {
   std::string store_folder = {};
   std::vector<std::string> plugins = {};
   std::vector<std::string> configured_groups = {};  ///< By name, sorted.
-  std::uint32_t concurrency = 0;  ///< Tasks at a time, of all groups.
+  std::uint32_t concurrency = 0;                    ///< Tasks at a time, of all groups.
   std::uint32_t max_event_streams = 64;
 };
 

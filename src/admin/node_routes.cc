@@ -63,15 +63,15 @@ void readyz(NodeControl& control, Respond respond) {
 
 void add_node_routes(NodeControl& control, RouteHandlers& handlers) {
   const Time started = std::chrono::steady_clock::now();
-  handlers["get_node"] = [&control, started](const ServerRequest&, Respond respond) {
+  handlers[Operation::kGetNode] = [&control, started](const ServerRequest&, Respond respond) {
     control.store.stats([&control, started, respond = std::move(respond)](Result<StoreStats> stats) mutable {
       if (!stats) return respond(ServerResponse::of(stats.error()));
       respond(json_response(node_json(control, *stats, std::chrono::steady_clock::now() - started)));
     });
   };
-  handlers["get_openapi"] = [](const ServerRequest&, Respond respond) { respond({.body = openapi_document()}); };
-  handlers["healthz"] = [](const ServerRequest&, Respond respond) { respond(json_response({{"status", "ok"}})); };
-  handlers["readyz"] = [&control](const ServerRequest&, Respond respond) { readyz(control, std::move(respond)); };
+  handlers[Operation::kGetOpenApi] = [](const ServerRequest&, Respond respond) { respond({.body = openapi_document()}); };
+  handlers[Operation::kHealthz] = [](const ServerRequest&, Respond respond) { respond(json_response({{"status", "ok"}})); };
+  handlers[Operation::kReadyz] = [&control](const ServerRequest&, Respond respond) { readyz(control, std::move(respond)); };
 }
 
 }  // namespace cohort

@@ -60,7 +60,7 @@ class RoutesTest : public ::testing::Test {
 };
 
 TEST_F(RoutesTest, EveryRouteOfTheTableHasAHandler) {
-  for (const ApiRoute& route : api_routes()) EXPECT_TRUE(routes_.has(route.operation)) << route.operation;
+  for (const ApiRoute& route : api_routes()) EXPECT_TRUE(routes_.has(route.id)) << route.operation;
 }
 
 TEST_F(RoutesTest, ASubmittedTaskRunsAndIsShown) {

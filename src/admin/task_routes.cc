@@ -16,7 +16,6 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kMostAtOnce = 1000;
-constexpr std::size_t kLongestReason = 1000;
 
 json submitted_json(const Submitted& submitted) {
   return {{"id", submitted.task_id}, {"state", to_string(submitted.state)}, {"existed", submitted.existed}};
@@ -182,9 +181,7 @@ void attempts(NodeControl& control, const ServerRequest& request, Respond respon
 }
 
 void make_ready(NodeControl& control, const ServerRequest& request, Respond respond) {
-  Result<json> body = parse_body(request.body);
-  if (!body) return respond(ServerResponse::of(body.error()));
-  if (const auto error = JsonBody(*body).error()) return respond(ServerResponse::of(*error));
+  if (const auto body = read_body<body::NoBody>(request); !body) return respond(ServerResponse::of(body.error()));
   control.engine.ready(request.arguments[0])
       .on_done([respond = std::move(respond)](const TaskResult<ChainTask>& task) mutable {
         respond(task.ok() ? json_response(to_json(*task.value)) : ServerResponse::of(error_of(task)));
@@ -192,16 +189,13 @@ void make_ready(NodeControl& control, const ServerRequest& request, Respond resp
 }
 
 void cancel(NodeControl& control, const ServerRequest& request, Respond respond) {
-  Result<json> body = parse_body(request.body);
+  const Result<body::Reason> body = read_body<body::Reason>(request);
   if (!body) return respond(ServerResponse::of(body.error()));
-  JsonBody members(*body);
-  const std::string reason = members.text("reason", kLongestReason).value_or("asked for over HTTP");
-  if (const auto error = members.error()) return respond(ServerResponse::of(*error));
-  control.engine.cancel(request.arguments[0], reason)
-      .on_done([respond = std::move(respond)](const TaskResult<ChainRow>& written) mutable {
-        if (!written.ok()) return respond(ServerResponse::of(error_of(written)));
-        respond(json_response(
-            {{"state", to_string(written.value->state)}, {"cancel_requested", written.value->cancel_requested}}));
+  control.engine.cancel(request.arguments[0], body->reason.value_or("asked for over HTTP"))
+      .on_done([respond = std::move(respond)](const TaskResult<ChainRow>& row) mutable {
+        if (!row.ok()) return respond(ServerResponse::of(error_of(row)));
+        respond(
+            json_response({{"state", to_string(row.value->state)}, {"cancel_requested", row.value->cancel_requested}}));
       });
 }
 
@@ -219,14 +213,10 @@ void explain(NodeControl& control, const ServerRequest& request, Respond respond
 }  // namespace
 
 void replay_task(NodeControl& control, const ServerRequest& request, Respond respond) {
-  Result<json> body = parse_body(request.body);
+  const Result<body::Replay> body = read_body<body::Replay>(request);
   if (!body) return respond(ServerResponse::of(body.error()));
-  JsonBody members(*body);
-  ReplayRequest replay{.task_id = request.arguments[0]};
-  const auto from_step = members.count("from_step", 1, static_cast<std::uint32_t>(NewTask::kMaxSteps));
-  if (from_step) replay.from_step = *from_step - 1;
-  replay.deadline = members.duration("deadline").value_or(replay.deadline);
-  if (const auto error = members.error()) return respond(ServerResponse::of(*error));
+  ReplayRequest replay{.task_id = request.arguments[0], .deadline = body->deadline};
+  if (body->from_step) replay.from_step = *body->from_step - 1;
   control.engine.replay(std::move(replay))
       .on_done([respond = std::move(respond)](const TaskResult<ChainTask>& task) mutable {
         respond(task.ok() ? json_response(to_json(*task.value)) : refusal_of(error_of(task)));
@@ -234,14 +224,14 @@ void replay_task(NodeControl& control, const ServerRequest& request, Respond res
 }
 
 void add_task_routes(NodeControl& control, RouteHandlers& handlers) {
-  add_route(control, handlers, "submit_tasks", submit);
-  add_route(control, handlers, "list_tasks", list);
-  add_route(control, handlers, "get_task", get);
-  add_route(control, handlers, "get_attempts", attempts);
-  add_route(control, handlers, "ready_task", make_ready);
-  add_route(control, handlers, "cancel_task", cancel);
-  add_route(control, handlers, "retry_task", replay_task);
-  add_route(control, handlers, "explain_task", explain);
+  add_route(control, handlers, Operation::kSubmitTasks, submit);
+  add_route(control, handlers, Operation::kListTasks, list);
+  add_route(control, handlers, Operation::kGetTask, get);
+  add_route(control, handlers, Operation::kGetAttempts, attempts);
+  add_route(control, handlers, Operation::kReadyTask, make_ready);
+  add_route(control, handlers, Operation::kCancelTask, cancel);
+  add_route(control, handlers, Operation::kRetryTask, replay_task);
+  add_route(control, handlers, Operation::kExplainTask, explain);
 }
 
 }  // namespace cohort

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "api/body_json.h"
 #include "api/openapi.h"
 #include "api/problem.h"
 #include "api/routes.h"
@@ -48,6 +49,43 @@ TEST(RoutesTest, APathHasItsMethodsAndNoOther) {
   EXPECT_TRUE(match_route("GET", *Target::parse("/v1/nothing")).allowed.empty());
   EXPECT_TRUE(match_route("GET", *Target::parse("/v1/tasks//cancel")).allowed.empty());
   EXPECT_EQ(match_route("POST", *Target::parse("/v1/dead-letters/replay")).route->operation, "replay_dead_letters");
+}
+
+TEST(RoutesTest, APathIsMadeOfItsArguments) {
+  const auto path = [](Operation operation, const std::string& argument) { return path_of(operation, {&argument, 1}); };
+  EXPECT_EQ(path(Operation::kGetTask, "a b/c?d#\xC3\xA9"), "/v1/tasks/a%20b%2Fc%3Fd%23%C3%A9");
+  EXPECT_EQ(path(Operation::kPauseGroup, ".."), "/v1/groups/%2E%2E/pause");
+  EXPECT_EQ(path(Operation::kGetDeadLetter, "a.b-c_d~"), "/v1/dead-letters/a.b-c_d~");
+  EXPECT_EQ(path_of(Operation::kListTasks), "/v1/tasks");
+}
+
+TEST(RoutesTest, TheTableIsInTheOrderOfTheRoutes) {
+  for (const ApiRoute& route : api_routes()) EXPECT_EQ(&api_route(route.id), &route) << route.operation;
+}
+
+TEST(BodiesTest, ABodyIsReadAsItIsWritten) {
+  body::ReplayFilter filter{
+      .group = "a", .state = "poison", .limit = 5, .deadline = std::chrono::minutes(90), .dry_run = true};
+  const nlohmann::json json = to_json_body(filter);
+  EXPECT_EQ(json,
+            nlohmann::json::parse(R"({"group":"a","state":"poison","limit":5,"deadline":"1h30m","dry_run":true})"));
+  const auto read = body_from_json<body::ReplayFilter>(json);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(to_json_body(*read), json);
+}
+
+TEST(BodiesTest, WhatBreaksARuleIsNamed) {
+  const auto wrong = [](const char* text) {
+    return body_from_json<body::ReplayFilter>(nlohmann::json::parse(text)).error().message;
+  };
+  EXPECT_EQ(wrong(R"({"limit": 0})"), "'limit' must be a whole number from 1 to 1000");
+  EXPECT_EQ(wrong(R"({"limit": 1.5})"), "'limit' must be a whole number from 1 to 1000");
+  EXPECT_EQ(wrong(R"({"state": "ready"})"), "'state' must be 'failed', 'expired' or 'poison'");
+  EXPECT_EQ(wrong(R"({"deadline": "0s"})"), "'deadline' must be a duration such as \"30s\" or \"1h\"");
+  EXPECT_EQ(wrong(R"({"dry_run": 1})"), "'dry_run' must be true or false");
+  EXPECT_EQ(wrong(R"({"gruop": "a"})"),
+            "unknown key 'gruop'; known are: group, state, plugin, limit, cursor, deadline, dry_run");
+  EXPECT_TRUE(body_from_json<body::Replay>(nlohmann::json::parse(R"({"from_step": 2.0})")));
 }
 
 TEST(OpenApiTest, EveryRouteAndEverySchemaIsThere) {

@@ -2,6 +2,10 @@
 
 #include <utility>
 
+#include "api/bodies.h"
+#include "cohort/base/assert.h"
+#include "cohort/base/percent.h"
+
 namespace cohort {
 namespace {
 
@@ -25,7 +29,8 @@ constexpr std::string_view kSequence = R"({"type": "integer", "minimum": 0, "max
 
 std::vector<ApiRoute> make_routes() {
   return {
-      {"submit_tasks",
+      {Operation::kSubmitTasks,
+       "submit_tasks",
        "POST",
        "/v1/tasks",
        "Submits one task, or many as {\"tasks\": [...]}. Durable when it answers.",
@@ -33,54 +38,62 @@ std::vector<ApiRoute> make_routes() {
        "NewTasks",
        "Submitted",
        {200, 201}},
-      {"list_tasks",
+      {Operation::kListTasks,
+       "list_tasks",
        "GET",
        "/v1/tasks",
        "Tasks, the newest first, without payloads, contexts, logs and parameters. Looks at a bounded number of rows: a "
        "page may be empty and have a cursor.",
-       filtered(
-           {{"group", "Only of this group."}, {"state", "Only in this state.", kState}, {"tag", "Only with this tag."},
-            {"id_prefix", "Only those whose id begins so, by id. Goes without other filters and has one page."}},
-           kTaskPage),
+       filtered({{"group", "Only of this group."},
+                 {"state", "Only in this state.", kState},
+                 {"tag", "Only with this tag."},
+                 {"id_prefix", "Only those whose id begins so, by id. Goes without other filters and has one page."}},
+                kTaskPage),
        {},
        "TaskPage"},
-      {"get_task", "GET", "/v1/tasks/{id}", "One task, whole.", {}, {}, "Task"},
-      {"get_attempts",
+      {Operation::kGetTask, "get_task", "GET", "/v1/tasks/{id}", "One task, whole.", {}, {}, "Task"},
+      {Operation::kGetAttempts,
+       "get_attempts",
        "GET",
        "/v1/tasks/{id}/attempts",
        "The attempts of its steps, the oldest first, across crashes and nodes: the last hundred.",
        {},
        {},
        "Attempts"},
-      {"ready_task",
+      {Operation::kReadyTask,
+       "ready_task",
        "POST",
        "/v1/tasks/{id}/ready",
        "A task that was submitted as pending becomes ready.",
        {},
        {},
        "Task"},
-      {"cancel_task",
+      {Operation::kCancelTask,
+       "cancel_task",
        "POST",
        "/v1/tasks/{id}/cancel",
        "Waiting: cancelled at once. Running: its step is asked to stop.",
        {},
-       "Reason",
+       body::Reason::kName,
        "Cancelled"},
-      {"retry_task",
+      {Operation::kRetryTask,
+       "retry_task",
        "POST",
        "/v1/tasks/{id}/retry",
        "An ended task once more, from the step it stopped at or an earlier one.",
        {},
-       "Replay",
+       body::Replay::kName,
        "Task"},
-      {"explain_task",
+      {Operation::kExplainTask,
+       "explain_task",
        "GET",
        "/v1/tasks/{id}/explain",
        "Why a task is where it is, in sentences.",
        {},
        {},
        "Explanation"},
-      {"list_dead_letters",
+      {Operation::kListDeadLetters,
+       "list_dead_letters",
        "GET",
        "/v1/dead-letters",
        "What is kept of tasks that ended badly.",
@@ -89,46 +102,67 @@ std::vector<ApiRoute> make_routes() {
                  {"plugin", "Only those that failed in a step of this plugin."}}),
        {},
        "DeadLetterPage"},
-      {"get_dead_letter", "GET", "/v1/dead-letters/{task}", "One dead letter.", {}, {}, "DeadLetter"},
-      {"replay_dead_letters",
+      {Operation::kGetDeadLetter,
+       "get_dead_letter",
+       "GET",
+       "/v1/dead-letters/{task}",
+       "One dead letter.",
+       {},
+       {},
+       "DeadLetter"},
+      {Operation::kReplayDeadLetters,
+       "replay_dead_letters",
        "POST",
        "/v1/dead-letters/replay",
        "Replays all that match, or with dry_run only says which.",
        {},
-       "ReplayFilter",
+       body::ReplayFilter::kName,
        "Replayed"},
-      {"replay_dead_letter",
+      {Operation::kReplayDeadLetter,
+       "replay_dead_letter",
        "POST",
        "/v1/dead-letters/{task}/replay",
        "Replays its task, from the step that failed or an earlier one.",
        {},
-       "Replay",
+       body::Replay::kName,
        "Task"},
-      {"discard_dead_letter", "DELETE", "/v1/dead-letters/{task}", "Throws a dead letter away.", {}, {}, {}, {204}},
-      {"list_groups",
+      {Operation::kDiscardDeadLetter,
+       "discard_dead_letter",
+       "DELETE",
+       "/v1/dead-letters/{task}",
+       "Throws a dead letter away.",
+       {},
+       {},
+       {},
+       {204}},
+      {Operation::kListGroups,
+       "list_groups",
        "GET",
        "/v1/groups",
-       "Groups that have something open or are paused, by name.",
+       "Groups that are configured, have something open or are paused, by name.",
        kPage,
        {},
        "GroupList"},
-      {"get_group", "GET", "/v1/groups/{group}", "One group.", {}, {}, "Group"},
-      {"pause_group",
+      {Operation::kGetGroup, "get_group", "GET", "/v1/groups/{group}", "One group.", {}, {}, "Group"},
+      {Operation::kPauseGroup,
+       "pause_group",
        "POST",
        "/v1/groups/{group}/pause",
        "Starts nothing more of it. What runs goes on; deadlines wait.",
        {},
-       "Reason",
+       body::Reason::kName,
        "Group"},
-      {"resume_group", "POST", "/v1/groups/{group}/resume", "Ends a pause.", {}, {}, "Group"},
-      {"resize_group",
+      {Operation::kResumeGroup, "resume_group", "POST", "/v1/groups/{group}/resume", "Ends a pause.", {}, {}, "Group"},
+      {Operation::kResizeGroup,
+       "resize_group",
        "POST",
        "/v1/groups/{group}/resize",
        "Changes limits of it, for this node and later ones.",
        {},
-       "Resize",
+       body::Resize::kName,
        "Group"},
-      {"stream_events",
+      {Operation::kStreamEvents,
+       "stream_events",
        "GET",
        "/v1/events",
        "What happens to tasks, as server-sent events. A reader that comes back with Last-Event-ID misses nothing that "
@@ -139,10 +173,11 @@ std::vector<ApiRoute> make_routes() {
         {"task", "Only of this task."}},
        {},
        "EventStream"},
-      {"get_node", "GET", "/v1/node", "What this node is and does.", {}, {}, "Node"},
-      {"get_openapi", "GET", "/v1/openapi.json", "This description.", {}, {}, "OpenApi"},
-      {"healthz", "GET", "/healthz", "Whether it lives.", {}, {}, "Health"},
-      {"readyz",
+      {Operation::kGetNode, "get_node", "GET", "/v1/node", "What this node is and does.", {}, {}, "Node"},
+      {Operation::kGetOpenApi, "get_openapi", "GET", "/v1/openapi.json", "This description.", {}, {}, "OpenApi"},
+      {Operation::kHealthz, "healthz", "GET", "/healthz", "Whether it lives.", {}, {}, "Health"},
+      {Operation::kReadyz,
+       "readyz",
        "GET",
        "/readyz",
        "Whether it takes work: 503 while it starts, drains or cannot write.",
@@ -176,6 +211,31 @@ bool matches(std::string_view path, const std::vector<std::string>& segments, st
 std::span<const ApiRoute> api_routes() {
   static const std::vector<ApiRoute> routes = make_routes();
   return routes;
+}
+
+const ApiRoute& api_route(Operation operation) {
+  const ApiRoute& found = api_routes()[static_cast<std::size_t>(operation)];
+  COHORT_ASSERT(found.id == operation, "the table of routes is in the order of Operation");
+  return found;
+}
+
+std::string path_of(Operation operation, std::span<const std::string> arguments) {
+  const std::string_view path = api_route(operation).path;
+  std::string out;
+  std::size_t used = 0;
+  for (std::size_t at = 0; at < path.size();) {
+    if (path[at] != '{') {
+      out += path[at++];
+      continue;
+    }
+    COHORT_ASSERT(used < arguments.size(), "a path has an argument for each placeholder");
+    const std::string& argument = arguments[used++];
+    // A segment of dots alone would be taken for a way up.
+    out += argument == "." ? "%2E" : argument == ".." ? "%2E%2E" : percent_encode(argument);
+    at = path.find('}', at) + 1;
+  }
+  COHORT_ASSERT(used == arguments.size(), "a path has a placeholder for each argument");
+  return out;
 }
 
 MatchedRoute match_route(std::string_view method, const Target& target) {

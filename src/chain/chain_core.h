@@ -161,7 +161,7 @@ void ChainCore<Faults>::make_intake_and_relay() {
     return alive ? calls_.try_hold() : nullptr;
   };
   intake_ = std::make_shared<BasicIntake<Faults>>(
-      *broker_, store_, executor_, [this](const NewTask& task) { return submit_.check(task); },
+      *broker_, store_, executor_, [this](NewTask& task) { return submit_.accept(task); },
       [this](const std::string& group) { runner_.wake(group); }, holds);
   relay_ = std::make_shared<EventRelay>(*broker_, store_, holds);
 }

@@ -43,6 +43,11 @@ Result<void> ChainSubmit::check(const NewTask& task) const {
   return options_.check_file ? options_.check_file(task.file) : Result<void>();
 }
 
+Result<void> ChainSubmit::accept(NewTask& task) const {
+  task.default_deadline = options_.deadline;
+  return check(task);
+}
+
 TaskHandle<std::vector<Result<Submitted>>> ChainSubmit::submit_all(std::vector<NewTask> tasks) {
   using Answers = std::vector<Result<Submitted>>;
   return as_handle<Answers>(executor_, "submit", [&](Completion<Answers> done) {
@@ -50,7 +55,7 @@ TaskHandle<std::vector<Result<Submitted>>> ChainSubmit::submit_all(std::vector<N
     std::vector<std::size_t> places;
     std::vector<NewTask> good;
     for (NewTask& task : tasks) {
-      const Result<void> checked = check(task);
+      const Result<void> checked = accept(task);
       answers.push_back(checked ? Result<Submitted>(Submitted()) : Result<Submitted>(checked.error()));
       if (!checked) continue;
       if (task.id.empty()) task.id = random_.make_id();
@@ -69,7 +74,7 @@ TaskHandle<std::vector<Result<Submitted>>> ChainSubmit::submit_all(std::vector<N
 
 TaskHandle<Submitted> ChainSubmit::submit(NewTask task) {
   return as_handle<Submitted>(executor_, "submit", [&](Completion<Submitted> done) {
-    if (auto good = check(task); !good) return done(good.error());
+    if (auto good = accept(task); !good) return done(good.error());
     if (task.id.empty()) task.id = random_.make_id();
     std::vector<NewTask> one;
     one.push_back(std::move(task));
@@ -83,6 +88,7 @@ TaskHandle<Submitted> ChainSubmit::submit(NewTask task) {
 
 TaskHandle<ChainTask> ChainSubmit::replay(ReplayRequest request) {
   return as_handle<ChainTask>(executor_, "replay", [&](Completion<ChainTask> done) {
+    if (!request.deadline) request.deadline = options_.deadline;
     store_.replay(std::move(request), [hold = calls_.hold(), done = std::move(done)](Result<ChainTask> task) mutable {
       done(std::move(task));
     });

@@ -27,10 +27,11 @@ class ChainSubmit {
   TaskHandle<ChainTask> replay(ReplayRequest request);
   TaskHandle<ChainTask> ready(std::string task_id);
 
-  /// kInvalid: this node could not run the task.
-  [[nodiscard]] Result<void> check(const NewTask& task) const;
+  /// Puts in what the configuration says of a task, and checks the task. kInvalid: this node could not run it.
+  [[nodiscard]] Result<void> accept(NewTask& task) const;
 
  private:
+  [[nodiscard]] Result<void> check(const NewTask& task) const;
   [[nodiscard]] Result<void> check_step(const ChainStep& step, std::size_t index) const;
 
   TaskStore& store_;

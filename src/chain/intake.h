@@ -24,17 +24,17 @@ namespace cohort {
 template <class Faults>
 class BasicIntake : public std::enable_shared_from_this<BasicIntake<Faults>> {
  public:
-  using Check = std::function<Result<void>(const NewTask&)>;
+  using Accept = std::function<Result<void>(NewTask&)>;
   using Wake = std::function<void(const std::string& group)>;
 
   using Hold = std::function<std::shared_ptr<void>()>;
 
   /// While somebody has what `hold` gave, broker, store and executor are there.
-  BasicIntake(Broker& broker, TaskStore& store, Executor& executor, Check check, Wake wake, Hold hold)
+  BasicIntake(Broker& broker, TaskStore& store, Executor& executor, Accept accept, Wake wake, Hold hold)
       : broker_(broker),
         store_(store),
         executor_(executor),
-        check_(std::move(check)),
+        accept_(std::move(accept)),
         wake_(std::move(wake)),
         hold_(std::move(hold)) {}
 
@@ -88,7 +88,7 @@ class BasicIntake : public std::enable_shared_from_this<BasicIntake<Faults>> {
   TakenIn understand(const InMessage& message) {
     TakenIn in = taken_in(message);
     if (!in.task) return in;
-    if (const Result<void> good = check_(*in.task); !good) {
+    if (const Result<void> good = accept_(*in.task); !good) {
       in.refused = DeadLetter{.task_id = in.task->id,
                               .group = in.task->group,
                               .message_id = in.message_id,
@@ -158,7 +158,7 @@ class BasicIntake : public std::enable_shared_from_this<BasicIntake<Faults>> {
   Broker& broker_;
   TaskStore& store_;
   Executor& executor_;
-  const Check check_;
+  const Accept accept_;
   const Wake wake_;
   const Hold hold_;
   mutable Mutex mutex_;

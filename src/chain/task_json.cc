@@ -7,6 +7,7 @@
 #include "chain/strict_json.h"
 #include "cohort/base/log.h"
 #include "cohort/base/text_time.h"
+#include "store/request_fields.h"
 
 namespace cohort {
 
@@ -58,7 +59,7 @@ class Reader {
   }
 
   /// What was wrong, a key that nobody asked for included.
-  [[nodiscard]] std::optional<Error> end(std::initializer_list<std::string_view> known) {
+  [[nodiscard]] std::optional<Error> end(const std::vector<std::string_view>& known) const {
     if (error_ || read_ == object_.size()) return error_;
     for (const auto& [key, value] : object_.items()) {
       if (std::find(known.begin(), known.end(), key) != known.end()) continue;
@@ -168,45 +169,68 @@ Result<ChainStep> read_step(const json& from, const std::string& where) {
 
 }  // namespace
 
+namespace {
+
+// Reads a request by the list of its fields.
+class FieldReader {
+ public:
+  explicit FieldReader(const json& from) : reader_(from, "") {}
+
+  template <class T>
+  void operator()(const RequestField& field, T&& member) {
+    known_.emplace_back(field.name);
+    read(field, member);
+  }
+  void refuse(const char* name, const char* expected) { reader_.fail(name, expected); }
+  [[nodiscard]] std::optional<Error> error() const { return error_ ? error_ : reader_.end(known_); }
+
+ private:
+  template <class T>
+  void read(const RequestField& field, T& member) {
+    reader_.read(field.name, member);
+  }
+  template <class Text>
+  void read(const RequestField& field, JsonText<Text>& member) {
+    if (const json* value = reader_.find(field.name)) member.text = dump(*value);
+  }
+  void read(const RequestField& field, std::vector<ChainStep>& steps) {
+    const json* const list = reader_.find(field.name);
+    if (list == nullptr) return;
+    if (!list->is_array()) return reader_.fail(field.name, "a list");
+    for (std::size_t i = 0; i < list->size(); ++i) {
+      Result<ChainStep> step = read_step((*list)[i], "steps[" + std::to_string(i) + "]");
+      if (!step) {
+        error_ = step.error();
+        return;
+      }
+      steps.push_back(*std::move(step));
+    }
+  }
+
+  Reader reader_;
+  std::vector<std::string_view> known_;
+  std::optional<Error> error_;
+};
+
+}  // namespace
+
 Result<NewTask> task_from_json(const json& from) {
   if (is_too_deep(from)) {
     return Error{ErrorCode::kInvalid,
                  "the task is nested deeper than " + std::to_string(kMaxJsonDepth) + " levels, which is not allowed"};
   }
   NewTask task;
-  Reader reader(from, "");
-  reader.read("id", task.id);
-  reader.read("group", task.group);
-  reader.read("session", task.session);
-  reader.read("file", task.file);
-  reader.read("deadline", task.deadline);
-  reader.read("deadline_at", task.deadline_at);
-  if (task.deadline_at && from.contains("deadline")) reader.fail("deadline_at", "given without 'deadline'");
-  reader.read("priority", task.priority);
-  reader.read("tags", task.tags);
-  reader.read("start_at", task.start_at);
-  reader.read("idempotency_key", task.idempotency_key);
-  reader.read("pending", task.pending);
-  if (const json* payload = reader.find("payload")) task.payload = dump(*payload);
-  if (const json* steps = reader.find("steps")) {
-    if (!steps->is_array()) reader.fail("steps", "a list");
-    for (std::size_t i = 0; steps->is_array() && i < steps->size(); ++i) {
-      Result<ChainStep> step = read_step((*steps)[i], "steps[" + std::to_string(i) + "]");
-      if (!step) return step.error();
-      task.steps.push_back(*std::move(step));
-    }
-  }
-  if (auto error = reader.end({"id", "group", "session", "file", "payload", "steps", "deadline", "deadline_at",
-                               "priority", "tags", "start_at", "idempotency_key", "pending"})) {
-    return *error;
-  }
+  FieldReader reader(from);
+  visit_request(task, reader);
+  if (task.deadline_at && task.deadline) reader.refuse("deadline_at", "given without 'deadline'");
+  if (const auto error = reader.error()) return *error;
   if (auto good = check(task); !good) return good.error();
   return task;
 }
 
-json to_json(const NewTask& task) {
+json steps_to_json(const std::vector<ChainStep>& from) {
   json steps = json::array();
-  for (const ChainStep& each : task.steps) {
+  for (const ChainStep& each : from) {
     json step = {{"plugin", each.plugin}, {"parameters", parsed(each.parameters)}};
     if (each.timeout) step["timeout"] = format_duration(*each.timeout);
     if (each.retry) {
@@ -218,19 +242,45 @@ json to_json(const NewTask& task) {
     }
     steps.push_back(std::move(step));
   }
-  json out = {{"id", task.id},
-              {"group", task.group},
-              {"payload", parsed(task.payload)},
-              {"steps", std::move(steps)},
-              {"deadline", format_duration(task.deadline)},
-              {"priority", kPriorities.at(static_cast<std::size_t>(task.priority))},
-              {"tags", task.tags}};
-  if (!task.session.empty()) out["session"] = task.session;
-  if (!task.file.empty()) out["file"] = task.file;
-  if (task.deadline_at) out["deadline_at"] = format_time(*task.deadline_at);
-  if (task.start_at) out["start_at"] = format_time(*task.start_at);
-  if (!task.idempotency_key.empty()) out["idempotency_key"] = task.idempotency_key;
-  if (task.pending) out["pending"] = true;
+  return steps;
+}
+
+namespace {
+
+// Writes the fields that are set.
+struct FieldWriter {
+  json& out;
+
+  void operator()(const RequestField& field, const std::string& value) const {
+    if (!value.empty()) out[field.name] = value;
+  }
+  template <class Text>
+  void operator()(const RequestField& field, const JsonText<Text>& value) const {
+    out[field.name] = parsed(value.text);
+  }
+  void operator()(const RequestField& field, const std::vector<ChainStep>& steps) const {
+    out[field.name] = steps_to_json(steps);
+  }
+  void operator()(const RequestField& field, const std::vector<std::string>& texts) const { out[field.name] = texts; }
+  void operator()(const RequestField& field, Priority priority) const {
+    out[field.name] = kPriorities.at(static_cast<std::size_t>(priority));
+  }
+  void operator()(const RequestField& field, const std::optional<Duration>& length) const {
+    if (length) out[field.name] = format_duration(*length);
+  }
+  void operator()(const RequestField& field, const std::optional<WallTime>& time) const {
+    if (time) out[field.name] = format_time(*time);
+  }
+  void operator()(const RequestField& field, bool value) const {
+    if (value) out[field.name] = true;
+  }
+};
+
+}  // namespace
+
+json to_json(const NewTask& task) {
+  json out = json::object();
+  visit_request(task, FieldWriter{out});
   return out;
 }
 
@@ -243,7 +293,12 @@ json to_json(const ChainTask& task) {
   if (task.current_step() != nullptr) out["step"] = task.step + 1;
   out["attempt"] = task.attempt;
   out["created_at"] = format_time(task.created_at);
-  out["deadline_at"] = format_time(task.deadline_at);
+  if (task.deadline_after == Duration::max()) {
+    out["deadline"] = "none";
+  } else {
+    if (task.deadline_after) out["deadline"] = format_duration(*task.deadline_after);
+    out["deadline_at"] = format_time(task.deadline_at);
+  }
   out["context"] = parsed(task.context);
   out["progress"] = task.progress;
   out["log"] = task.log;

@@ -32,13 +32,6 @@ std::string problem_lines(const json& problem) {
 
 }  // namespace
 
-std::string percent_encoded(std::string_view text) {
-  // A segment of dots alone would be taken for a way up.
-  if (text == ".") return "%2E";
-  if (text == "..") return "%2E%2E";
-  return percent_encode(text);
-}
-
 Result<ApiClient> ApiClient::make(std::string node) {
   if (node.find("://") == std::string::npos) node.insert(0, "http://");
   while (node.ends_with('/')) node.pop_back();
@@ -56,24 +49,25 @@ Result<ApiClient> ApiClient::make(std::string node) {
   return ApiClient(std::move(node), *std::move(http));
 }
 
-Result<json> ApiClient::get(const std::string& path, const Query& query) { return call(HttpRequest(url(path, query))); }
-
-Result<json> ApiClient::post(const std::string& path, const json& body) {
+Result<json> ApiClient::ask(Operation operation, const std::vector<std::string>& arguments, const json& body) {
+  const std::string at = url(path_of(operation, arguments), {});
+  const std::string_view method = api_route(operation).method;
+  if (method == "GET") return call(HttpRequest(at));
   // On a fresh connection, because one that was kept may send the request a second time.
-  return call(HttpRequest("POST", url(path, {}))
+  HttpRequest request(std::string(method), at);
+  if (method == "DELETE") return call(std::move(request).with_fresh_connection());
+  return call(std::move(request)
                   .with_header("Content-Type", "application/json")
                   .with_body(body.dump(-1, ' ', false, json::error_handler_t::replace))
                   .with_fresh_connection());
 }
 
-Result<json> ApiClient::remove(const std::string& path) {
-  return call(HttpRequest("DELETE", url(path, {})).with_fresh_connection());
-}
+Result<json> ApiClient::look(Operation operation, const Query& query) { return call(HttpRequest(url(path_of(operation), query))); }
 
-Result<ApiClient::StreamEnd> ApiClient::stream(const std::string& path, const Query& query,
-                                               const std::string& last_event_id, std::stop_token stop,
+Result<ApiClient::StreamEnd> ApiClient::stream(Operation operation, const Query& query, const std::string& last_event_id,
+                                               std::stop_token stop,
                                                const std::function<bool(std::string_view)>& sink) {
-  HttpRequest request(url(path, query));
+  HttpRequest request(url(path_of(operation), query));
   request.headers.push_back({"Accept", "text/event-stream"});
   if (!last_event_id.empty()) request.headers.push_back({"Last-Event-ID", last_event_id});
   request.stop = std::move(stop);
@@ -135,7 +129,7 @@ std::string ApiClient::url(const std::string& path, const Query& query) const {
   char separator = '?';
   for (const auto& [name, value] : query) {
     if (value.empty()) continue;
-    out += separator + name + "=" + percent_encoded(value);
+    out += separator + name + "=" + percent_encode(value);
     separator = '&';
   }
   return out;

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/routes.h"
 #include "cohort/base/result.h"
 #include "cohort/provider/http/http_client.h"
 
@@ -16,9 +17,6 @@ namespace cohort {
 
 /// Names and values behind the '?' of a URL. Those without a value are left out.
 using Query = std::vector<std::pair<std::string, std::string>>;
-
-/// Percent-encodes all but letters, digits and "-._~": for one segment of a path, or a value of a query.
-[[nodiscard]] std::string percent_encoded(std::string_view text);
 
 /// The HTTP API of one node.
 ///
@@ -32,9 +30,11 @@ class ApiClient {
   /// `node`: "http://host:port", or "host:port". kInvalid: it is neither.
   static Result<ApiClient> make(std::string node);
 
-  Result<nlohmann::json> get(const std::string& path, const Query& query = {});
-  Result<nlohmann::json> post(const std::string& path, const nlohmann::json& body = nlohmann::json::object());
-  Result<nlohmann::json> remove(const std::string& path);
+  /// Asks by the route's own method and path; the arguments replace the placeholders of the path.
+  Result<nlohmann::json> ask(Operation operation, const std::vector<std::string>& arguments = {},
+                             const nlohmann::json& body = nlohmann::json::object());
+  /// Asks a route without arguments for a part of what it has.
+  Result<nlohmann::json> look(Operation operation, const Query& query = {});
 
   /// How a stream ended that the node did not refuse.
   struct StreamEnd {
@@ -42,8 +42,8 @@ class ApiClient {
     std::string reason{};
   };
   /// Gives an event stream to `sink` until it ends, `sink` says false, or `stop`. kUnavailable: no node answered.
-  Result<StreamEnd> stream(const std::string& path, const Query& query, const std::string& last_event_id,
-                           std::stop_token stop, const std::function<bool(std::string_view)>& sink);
+  Result<StreamEnd> stream(Operation operation, const Query& query, const std::string& last_event_id, std::stop_token stop,
+                           const std::function<bool(std::string_view)>& sink);
 
   [[nodiscard]] const std::string& node() const { return node_; }
 

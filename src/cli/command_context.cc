@@ -77,7 +77,7 @@ Result<nlohmann::json> call_with_id(ApiClient& client, std::string& id,
   if (id.empty()) return Error{ErrorCode::kInvalid, "the id of a task is empty"};
   Result<nlohmann::json> answer = call(id);
   if (answer || answer.error().code != ErrorCode::kNotFound) return answer;
-  const Result<nlohmann::json> page = client.get("/v1/tasks", {{"id_prefix", id}, {"limit", "3"}});
+  const Result<nlohmann::json> page = client.look(Operation::kListTasks, {{"id_prefix", id}, {"limit", "3"}});
   if (!page) return answer;  // What is wrong with the id says more.
   std::vector<std::string> found;
   for (const nlohmann::json& task : list(*page, "tasks")) found.push_back(raw_text(task, "id"));

@@ -51,8 +51,8 @@ void run_when_chosen(CLI::App* command, const SharedContext& context,
 Result<nlohmann::json> call_with_id(ApiClient& client, std::string& id,
                                     const std::function<Result<nlohmann::json>(const std::string& id)>& call);
 
-/// The same for each id, and shows each answer: with --json as JSON, else by `show`. A refusal is told and the rest goes
-/// on; a node that cannot be reached ends it. The exit code of the first that failed, if any.
+/// The same for each id, and shows each answer: with --json as JSON, else by `show`. A refusal is told and the rest
+/// goes on; a node that cannot be reached ends it. The exit code of the first that failed, if any.
 int call_for_each(const CommandContext& context, ApiClient& client, const std::vector<std::string>& ids,
                   const std::function<Result<nlohmann::json>(const std::string& id)>& call,
                   const std::function<void(const std::string& id, const nlohmann::json& answer)>& show);

@@ -44,9 +44,8 @@ const CLI::App* command_of(const CLI::App& app, std::string_view name) {
 const CLI::Option* option_of(const CLI::App& app, std::string_view word) {
   for (const CLI::Option* each : app.get_options()) {
     const auto is_name = [&](const std::string& name) { return word == name; };
-    if (word.starts_with("--") && std::ranges::any_of(each->get_lnames(), [&](const std::string& name) {
-          return is_name("--" + name);
-        })) {
+    if (word.starts_with("--") &&
+        std::ranges::any_of(each->get_lnames(), [&](const std::string& name) { return is_name("--" + name); })) {
       return each;
     }
     if (std::ranges::any_of(each->get_snames(), [&](const std::string& name) { return is_name("-" + name); })) {

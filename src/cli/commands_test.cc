@@ -309,11 +309,5 @@ TEST_F(Commands, TheReferenceHasEveryCommandWithAnExample) {
   EXPECT_EQ(text.find("--rounds"), std::string::npos);
 }
 
-TEST(PercentEncoding, LeavesNothingThatChangesTheWay) {
-  EXPECT_EQ(percent_encoded("a b/c?d#\xC3\xA9"), "a%20b%2Fc%3Fd%23%C3%A9");
-  EXPECT_EQ(percent_encoded(".."), "%2E%2E");
-  EXPECT_EQ(percent_encoded("a.b-c_d~"), "a.b-c_d~");
-}
-
 }  // namespace
 }  // namespace cohort

@@ -2,6 +2,7 @@
 #include <memory>
 #include <ostream>
 
+#include "api/body_json.h"
 #include "cli/command_context.h"
 #include "cli/fields.h"
 #include "cli/paging.h"
@@ -27,8 +28,6 @@ struct LetterOptions {
   std::string deadline{};
 };
 using SharedOptions = std::shared_ptr<LetterOptions>;
-
-std::string path_of(const std::string& id) { return "/v1/dead-letters/" + percent_encoded(id); }
 
 void add_filters(CLI::App* command, LetterOptions& options) {
   command->add_option("--group", options.group, "Only of that group")->type_name("NAME");
@@ -62,7 +61,7 @@ Table letter_table(const json& letters, WallTime now) {
 Result<int> list_letters(const CommandContext& context, ApiClient& client, const LetterOptions& options) {
   const Query query = {{"group", options.group}, {"state", options.state}, {"plugin", options.plugin}};
   const Result<Listing> listing =
-      list_pages(client, "/v1/dead-letters", query, "dead_letters", options.all ? kMaxListed : options.limit);
+      list_pages(client, Operation::kListDeadLetters, query, "dead_letters", options.all ? kMaxListed : options.limit);
   if (!listing) return listing.error();
   std::ostream& out = context.terminal.out;
   if (context.json) {
@@ -78,7 +77,7 @@ Result<int> list_letters(const CommandContext& context, ApiClient& client, const
 }
 
 Result<int> show_letter(const CommandContext& context, ApiClient& client, std::string id) {
-  const auto get = [&](const std::string& each) { return client.get(path_of(each)); };
+  const auto get = [&](const std::string& each) { return client.ask(Operation::kGetDeadLetter, {each}); };
   const Result<json> letter = call_with_id(client, id, get);
   if (!letter) return letter.error();
   if (context.json) {
@@ -105,12 +104,12 @@ Result<int> show_letter(const CommandContext& context, ApiClient& client, std::s
 }
 
 Result<int> replay_all(const CommandContext& context, ApiClient& client, const LetterOptions& options) {
-  json body = {{"limit", options.limit}};
-  if (!options.group.empty()) body["group"] = options.group;
-  if (!options.state.empty()) body["state"] = options.state;
-  if (!options.plugin.empty()) body["plugin"] = options.plugin;
-  if (options.dry_run) body["dry_run"] = true;
-  const Result<json> answer = client.post("/v1/dead-letters/replay", body);
+  body::ReplayFilter filter{.limit = options.limit};
+  if (!options.group.empty()) filter.group = options.group;
+  if (!options.state.empty()) filter.state = options.state;
+  if (!options.plugin.empty()) filter.plugin = options.plugin;
+  if (options.dry_run) filter.dry_run = true;
+  const Result<json> answer = client.ask(Operation::kReplayDeadLetters, {}, to_json_body(filter));
   if (!answer) return answer.error();
   const json& failed = list(*answer, "failed");
   if (context.json) context.print_json(*answer);
@@ -139,7 +138,7 @@ Result<int> replay(const CommandContext& context, ApiClient& client, const Lette
     return Error{ErrorCode::kInvalid, "--from-step and --deadline go with named tasks, not with --all"};
   }
   if (options.all) return replay_all(context, client, options);
-  const auto call = [&](const std::string& id) { return client.post(path_of(id) + "/replay", body); };
+  const auto call = [&](const std::string& id) { return client.ask(Operation::kReplayDeadLetter, {id}, body); };
   return call_for_each(context, client, options.ids, call, [&](const std::string& id, const json& task) {
     context.terminal.out << safe_text(id) << "  " << shown(task, "state") << "  step " << step_text(task) << "\n";
   });
@@ -163,7 +162,7 @@ Result<int> discard(const CommandContext& context, ApiClient& client, const Lett
     if (!agreed) return agreed.error();
     if (!*agreed) return Error{ErrorCode::kCancelled, "nothing was discarded"};
   }
-  const auto call = [&](const std::string& id) { return client.remove(path_of(id)); };
+  const auto call = [&](const std::string& id) { return client.ask(Operation::kDiscardDeadLetter, {id}); };
   return call_for_each(context, client, options.ids, call, [&](const std::string& id, const json&) {
     context.terminal.out << safe_text(id) << "  discarded\n";
   });

@@ -59,7 +59,7 @@ Result<int> EventFollower::run() {
   for (bool was_connected = false;;) {
     reader_.restart();
     const Result<ApiClient::StreamEnd> end =
-        client_.stream("/v1/events", query, reader_.last_event_id(), interrupt_.token(), sink);
+        client_.stream(Operation::kStreamEvents, query, reader_.last_event_id(), interrupt_.token(), sink);
     if (end && end->wanted) return kExitDone;
     const bool may_pass = end || (was_connected && end.error().code != ErrorCode::kNotFound);
     if (!may_pass) return end.error();

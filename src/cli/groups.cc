@@ -1,6 +1,7 @@
 #include <memory>
 #include <ostream>
 
+#include "api/body_json.h"
 #include "cli/command_context.h"
 #include "cli/fields.h"
 #include "cli/table.h"
@@ -19,8 +20,6 @@ struct GroupOptions {
   double weight = 0;
 };
 using SharedOptions = std::shared_ptr<GroupOptions>;
-
-std::string path_of(const std::string& group) { return "/v1/groups/" + percent_encoded(group); }
 
 Table group_table(const json& groups) {
   Table table({{.title = "GROUP", .shortens = true, .min_width = 10},
@@ -63,8 +62,8 @@ Result<int> print_group(const CommandContext& context, const Result<json>& group
 }
 
 Result<int> show(const CommandContext& context, ApiClient& client, const std::string& group) {
-  if (!group.empty()) return print_group(context, client.get(path_of(group)));
-  const Result<json> answer = client.get("/v1/groups");
+  if (!group.empty()) return print_group(context, client.ask(Operation::kGetGroup, {group}));
+  const Result<json> answer = client.look(Operation::kListGroups);
   if (!answer) return answer.error();
   if (context.json) {
     context.print_json(*answer);
@@ -75,12 +74,13 @@ Result<int> show(const CommandContext& context, ApiClient& client, const std::st
 }
 
 Result<int> resize(const CommandContext& context, ApiClient& client, const GroupOptions& options) {
-  json body = json::object();
-  if (options.concurrency > 0) body["max_concurrency"] = options.concurrency;
-  if (options.in_flight > 0) body["max_in_flight"] = options.in_flight;
-  if (options.weight > 0) body["weight"] = options.weight;
+  body::Resize resize;
+  if (options.concurrency > 0) resize.max_concurrency = options.concurrency;
+  if (options.in_flight > 0) resize.max_in_flight = options.in_flight;
+  if (options.weight > 0) resize.weight = options.weight;
+  const json body = to_json_body(resize);
   if (body.empty()) return Error{ErrorCode::kInvalid, "say what to change: --concurrency, --in-flight or --weight"};
-  return print_group(context, client.post(path_of(options.group) + "/resize", body));
+  return print_group(context, client.ask(Operation::kResizeGroup, {options.group}, body));
 }
 
 SharedOptions add_name(CLI::App* command, bool required) {
@@ -119,15 +119,16 @@ void add_groups(CLI::App& app, const SharedContext& context) {
   CLI::App* pause =
       add_command(app, "pause", "Let no more tasks of a group start", "cohort pause media --reason 'disk is full'");
   const SharedOptions paused = add_name(pause, true);
-  pause->add_option("--reason", paused->reason, "Why; it is shown to who asks")->type_name("TEXT");
+  pause->add_option("--reason", paused->reason, "Why; it is written to the node's log")->type_name("TEXT");
   run_when_chosen(pause, context, [paused](const auto& shared, ApiClient& client) {
-    const json body = paused->reason.empty() ? json::object() : json{{"reason", paused->reason}};
-    return print_group(shared, client.post(path_of(paused->group) + "/pause", body));
+    body::Reason reason;
+    if (!paused->reason.empty()) reason.reason = paused->reason;
+    return print_group(shared, client.ask(Operation::kPauseGroup, {paused->group}, to_json_body(reason)));
   });
 
   CLI::App* resume = add_command(app, "resume", "Let tasks of a group start again", "cohort resume media");
   run_when_chosen(resume, context, [options = add_name(resume, true)](const auto& shared, ApiClient& client) {
-    return print_group(shared, client.post(path_of(options->group) + "/resume"));
+    return print_group(shared, client.ask(Operation::kResumeGroup, {options->group}));
   });
 
   add_resize(app, context);

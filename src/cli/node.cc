@@ -60,7 +60,7 @@ void add_node(CLI::App& app, const SharedContext& context) {
   CLI::App* command = add_command(app, "node", "Show how the node is", "cohort node --node http://10.0.0.7:7070");
   command->group("Node");
   run_when_chosen(command, context, [](const CommandContext& shared, ApiClient& client) -> Result<int> {
-    const Result<json> node = client.get("/v1/node");
+    const Result<json> node = client.ask(Operation::kGetNode);
     if (!node) return node.error();
     if (shared.json) {
       shared.print_json(*node);

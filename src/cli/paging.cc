@@ -21,7 +21,7 @@ json Listing::to_json(const std::string& key) const {
   return out;
 }
 
-Result<Listing> list_pages(ApiClient& client, const std::string& path, const Query& query, const std::string& key,
+Result<Listing> list_pages(ApiClient& client, Operation operation, const Query& query, const std::string& key,
                            std::size_t limit) {
   Listing listing;
   limit = std::min(limit, kMaxListed);
@@ -29,7 +29,7 @@ Result<Listing> list_pages(ApiClient& client, const std::string& path, const Que
     Query page_query = query;
     page_query.emplace_back("limit", std::to_string(std::min(kMaxPage, limit - listing.items.size())));
     page_query.emplace_back("cursor", listing.cursor);
-    const Result<json> page = client.get(path, page_query);
+    const Result<json> page = client.look(operation, page_query);
     if (!page) return page.error();
     const json& items = list(*page, key.c_str());
     for (const json& each : items) listing.items.push_back(each);

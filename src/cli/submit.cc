@@ -27,7 +27,7 @@ struct Submitted {
 };
 
 Result<Submitted> submit_one(ApiClient& client, const json& task) {
-  Result<json> answer = client.post("/v1/tasks", task);
+  Result<json> answer = client.ask(Operation::kSubmitTasks, {}, task);
   if (!answer) return answer.error();
   Submitted submitted{.results = json::array(), .is_single = true};
   submitted.results.push_back(*std::move(answer));
@@ -37,7 +37,7 @@ Result<Submitted> submit_one(ApiClient& client, const json& task) {
 Result<Submitted> submit_many(ApiClient& client, const std::vector<json>& tasks) {
   Submitted submitted;
   for (const json& batch : batches_of(tasks)) {
-    const Result<json> answer = client.post("/v1/tasks", batch);
+    const Result<json> answer = client.ask(Operation::kSubmitTasks, {}, batch);
     if (!answer) {
       const std::size_t done = submitted.results.size();
       const std::string how_far =

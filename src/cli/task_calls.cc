@@ -1,6 +1,7 @@
 #include <memory>
 #include <ostream>
 
+#include "api/body_json.h"
 #include "cli/command_context.h"
 #include "cli/fields.h"
 #include "cli/task_view.h"
@@ -18,8 +19,6 @@ struct CallOptions {
   std::string deadline{};
 };
 
-std::string path_of(const std::string& id) { return "/v1/tasks/" + percent_encoded(id); }
-
 void add_ids(CLI::App* command, CallOptions& options) {
   command->add_option("ids", options.ids, "The tasks")->type_name("ID")->required();
 }
@@ -30,14 +29,14 @@ void add_show(CLI::App& app, const SharedContext& context) {
   command->group("Tasks");
   command->add_option("id", *id, "The task")->type_name("ID")->required();
   run_when_chosen(command, context, [id](const CommandContext& shared, ApiClient& client) -> Result<int> {
-    const auto get = [&](const std::string& each) { return client.get(path_of(each)); };
+    const auto get = [&](const std::string& each) { return client.ask(Operation::kGetTask, {each}); };
     const Result<json> task = call_with_id(client, *id, get);
     if (!task) return task.error();
     if (shared.json) {
       shared.print_json(*task);
       return kExitDone;
     }
-    const Result<json> attempts = client.get(path_of(*id) + "/attempts");
+    const Result<json> attempts = client.ask(Operation::kGetAttempts, {*id});
     const WallTime now = shared.terminal.wall_clock->now();
     shared.terminal.out << task_text(*task, attempts ? list(*attempts, "attempts") : json::array(), now,
                                      shared.line_width(), shared.style());
@@ -52,7 +51,7 @@ void add_ready(CLI::App& app, const SharedContext& context) {
   command->group("Tasks");
   add_ids(command, *options);
   run_when_chosen(command, context, [options](const CommandContext& shared, ApiClient& client) -> Result<int> {
-    const auto call = [&](const std::string& id) { return client.post(path_of(id) + "/ready", json::object()); };
+    const auto call = [&](const std::string& id) { return client.ask(Operation::kReadyTask, {id}); };
     return call_for_each(shared, client, options->ids, call, [&](const std::string& id, const json& task) {
       shared.terminal.out << safe_text(id) << "  " << shown(task, "state") << "\n";
     });
@@ -66,9 +65,10 @@ void add_cancel(CLI::App& app, const SharedContext& context) {
   add_ids(command, *options);
   command->add_option("--reason", options->reason, "Why; it is kept with the task")->type_name("TEXT");
   run_when_chosen(command, context, [options](const CommandContext& shared, ApiClient& client) -> Result<int> {
-    json body = json::object();
-    if (!options->reason.empty()) body["reason"] = options->reason;
-    const auto call = [&](const std::string& id) { return client.post(path_of(id) + "/cancel", body); };
+    body::Reason reason;
+    if (!options->reason.empty()) reason.reason = options->reason;
+    const json body = to_json_body(reason);
+    const auto call = [&](const std::string& id) { return client.ask(Operation::kCancelTask, {id}, body); };
     return call_for_each(shared, client, options->ids, call, [&](const std::string& id, const json& answer) {
       const bool is_asked = truth(answer, "cancel_requested") && shown(answer, "state") != "cancelled";
       shared.terminal.out << safe_text(id) << "  " << shown(answer, "state")
@@ -93,7 +93,7 @@ void add_retry(CLI::App& app, const SharedContext& context) {
       ->type_name("DURATION");
   run_when_chosen(command, context, [options](const CommandContext& shared, ApiClient& client) -> Result<int> {
     const json body = restart_body(options->from_step, options->deadline);
-    const auto call = [&](const std::string& id) { return client.post(path_of(id) + "/retry", body); };
+    const auto call = [&](const std::string& id) { return client.ask(Operation::kRetryTask, {id}, body); };
     return call_for_each(shared, client, options->ids, call, [&](const std::string& id, const json& task) {
       shared.terminal.out << safe_text(id) << "  " << shown(task, "state") << "  step " << step_text(task) << "\n";
     });
@@ -106,7 +106,7 @@ void add_explain(CLI::App& app, const SharedContext& context) {
   command->group("Tasks");
   command->add_option("id", *id, "The task")->type_name("ID")->required();
   run_when_chosen(command, context, [id](const CommandContext& shared, ApiClient& client) -> Result<int> {
-    const auto get = [&](const std::string& each) { return client.get(path_of(each) + "/explain"); };
+    const auto get = [&](const std::string& each) { return client.ask(Operation::kExplainTask, {each}); };
     const Result<json> answer = call_with_id(client, *id, get);
     if (!answer) return answer.error();
     if (shared.json) {

@@ -7,6 +7,7 @@
 
 #include "cli/client.h"
 #include "cli/fields.h"
+#include "cohort/base/percent.h"
 
 namespace cohort {
 
@@ -66,7 +67,7 @@ Result<json> step_of(const std::string& step) {
 /// The path with all but '/' percent-encoded.
 std::string file_url(const std::filesystem::path& path) {
   std::string out = "file://";
-  for (const std::filesystem::path& part : path.relative_path()) out += "/" + percent_encoded(part.string());
+  for (const std::filesystem::path& part : path.relative_path()) out += "/" + percent_encode(part.string());
   return out;
 }
 

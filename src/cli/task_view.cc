@@ -4,6 +4,7 @@
 #include <array>
 #include <string_view>
 
+#include "api/body_json.h"
 #include "cli/fields.h"
 #include "cli/progress.h"
 #include "cohort/base/text_time.h"
@@ -104,9 +105,10 @@ Table task_table(const json& tasks, WallTime now) {
 }
 
 json restart_body(std::uint32_t from_step, const std::string& deadline) {
-  json body = json::object();
-  if (from_step > 0) body["from_step"] = from_step;
-  if (!deadline.empty()) body["deadline"] = deadline;
+  body::Replay replay;
+  if (from_step > 0) replay.from_step = from_step;
+  json body = to_json_body(replay);
+  if (!deadline.empty()) body["deadline"] = deadline;  // As it was typed.
   return body;
 }
 

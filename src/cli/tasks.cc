@@ -27,7 +27,7 @@ struct ListOptions {
 
 Result<Listing> fetch(ApiClient& client, const ListOptions& options) {
   const Query query = {{"group", options.group}, {"state", options.state}, {"tag", options.tag}};
-  return list_pages(client, "/v1/tasks", query, "tasks", options.all ? kMaxListed : options.limit);
+  return list_pages(client, Operation::kListTasks, query, "tasks", options.all ? kMaxListed : options.limit);
 }
 
 std::string listing_text(const CommandContext& context, const Listing& listing) {

@@ -18,14 +18,12 @@ using namespace std::chrono_literals;
 constexpr std::chrono::milliseconds kPoll = 200ms;
 constexpr int kMaxLosses = 50;  // Ten seconds: time enough for a node to be restarted.
 
-std::string path_of(const std::string& id) { return "/v1/tasks/" + percent_encoded(id); }
-
 /// The task at its end, whatever that is.
 Result<json> follow(const CommandContext& context, ApiClient& client, const std::string& id, Time until) {
   ProgressView view(context.terminal.out, context.terminal.is_terminal, context.line_width(), context.style());
   int losses = 0;
   for (;;) {
-    Result<json> task = client.get(path_of(id));
+    Result<json> task = client.ask(Operation::kGetTask, {id});
     losses = task ? 0 : losses + 1;
     const bool is_loss = !task && task.error().retryable();
     if (!task && (!is_loss || losses > kMaxLosses)) return task.error();

@@ -200,8 +200,9 @@ ChainTask make(NewTask request, std::uint64_t sequence, StoreTime now, Duration 
   if (task.request.deadline_at) {
     task.deadline_at = std::max(*task.request.deadline_at, WallTime());
   } else {  // Of a delayed task: an estimate until its start time is reached.
-    task.deadline_at = saturating_add(is_delayed ? *task.request.start_at : now.steady, task.request.deadline);
-    task.deadline_after = task.request.deadline;
+    const Duration length = task.request.deadline.value_or(task.request.default_deadline);
+    task.deadline_at = saturating_add(is_delayed ? *task.request.start_at : now.steady, length);
+    task.deadline_after = length;
   }
   task.state = task.request.pending ? ChainState::kPending : ChainState::kReady;
   if (task.request.steps.empty() && !task.request.pending) {
@@ -422,8 +423,8 @@ Result<void> replay(ChainTask& task, const ReplayRequest& request, StoreTime now
   task.due_at.reset();
   task.due_after.reset();
   task.ran = Duration::zero();
-  task.deadline_at = saturating_add(now.steady, request.deadline);
-  task.deadline_after = request.deadline;
+  task.deadline_after = request.deadline.value_or(NewTask::kDefaultDeadline);
+  task.deadline_at = saturating_add(now.steady, *task.deadline_after);
   task.held_before = held;
   task.error.clear();
   task.message_id = request.message_id;

@@ -7,6 +7,7 @@
 #include "cohort/base/assert.h"
 #include "cohort/base/utf8.h"
 #include "cohort/store/task_store.h"
+#include "store/request_fields.h"
 
 namespace cohort {
 
@@ -101,7 +102,14 @@ std::string step_name(const ChainTask& task) {
 
 Result<void> check(const NewTask& task) {
   const auto length = [](const std::string& text) { return utf8_characters(text); };
-  if (is_longer(task.id, NewTask::kMaxIdLength)) return too_long("id", length(task.id), NewTask::kMaxIdLength);
+  std::optional<Error> long_text;
+  visit_request(task, [&]<class T>(const RequestField& field, const T& member) {
+    if constexpr (std::is_same_v<T, std::string>) {
+      if (long_text || !is_longer(member, field.most_characters)) return;
+      long_text = too_long(field.name, length(member), field.most_characters);
+    }
+  });
+  if (long_text) return *long_text;
   if (is_sequence_reference(task.id)) {
     return Error{ErrorCode::kInvalid,
                  "the id '" + task.id + "' of the task is '@' and a number, which names a task by its sequence number"};
@@ -110,12 +118,6 @@ Result<void> check(const NewTask& task) {
   if (!is_utf8(task.id) || !is_utf8(task.group)) {
     return Error{ErrorCode::kInvalid, "the id and the group of a task must be UTF-8"};
   }
-  if (is_longer(task.group, NewTask::kMaxGroupLength)) {
-    return too_long("group", length(task.group), NewTask::kMaxGroupLength);
-  }
-  if (is_longer(task.session, 256)) return too_long("session", length(task.session), 256);
-  if (is_longer(task.file, 4096)) return too_long("file reference", length(task.file), 4096);
-  if (is_longer(task.idempotency_key, 256)) return too_long("idempotency key", length(task.idempotency_key), 256);
   if (task.steps.size() > NewTask::kMaxSteps) {
     return Error{ErrorCode::kInvalid, "the task has " + std::to_string(task.steps.size()) + " steps; at most " +
                                           std::to_string(NewTask::kMaxSteps) + " are allowed"};
@@ -145,33 +147,75 @@ Result<void> check(const NewTask& task) {
   }
   if (bytes > NewTask::kMaxPayloadBytes)
     return too_long("payload and parameters", bytes, NewTask::kMaxPayloadBytes, "bytes");
-  if (!task.deadline_at && task.deadline <= Duration::zero())
+  if (!task.deadline_at && task.deadline && *task.deadline <= Duration::zero())
     return Error{ErrorCode::kInvalid, "the deadline of the task must be above 0"};
   return {};
 }
 
-std::string request_hash(const NewTask& task) {
-  Hash hash;
-  for (const std::string* field : {&task.group, &task.session, &task.file, &task.payload}) hash.add(*field);
-  hash.add(task.steps.size());
-  for (const ChainStep& each : task.steps) {
-    hash.add(each.plugin);
-    hash.add(each.parameters);
-    hash.add(static_cast<std::uint64_t>(each.timeout.value_or(Duration(-1)).count()));
-    const RetryPolicy retry = each.retry.value_or(RetryPolicy{.max_retries = static_cast<std::uint32_t>(-1)});
-    hash.add(retry.max_retries);
-    hash.add(static_cast<std::uint64_t>(retry.backoff.count()));
-    hash.add(static_cast<std::uint64_t>(retry.max_backoff.count()));
-    hash.add(static_cast<std::uint64_t>(retry.multiplier * 1000));
-    hash.add(static_cast<std::uint64_t>(retry.jitter * 1000));
+namespace {
+
+// What a field of a request adds to its hash.
+class RequestHash {
+ public:
+  template <class T>
+  void operator()(const RequestField& field, const T& member) {
+    if (field.hashed == RequestField::Hashed::kNever) return;
+    if (field.hashed == RequestField::Hashed::kIfSet && !is_set(member)) return;
+    add(member);
   }
-  hash.add(static_cast<std::uint64_t>(task.deadline.count()));
-  hash.add(static_cast<std::uint64_t>(task.priority));
-  hash.add(task.tags.size());
-  for (const std::string& tag : task.tags) hash.add(tag);
-  hash.add(static_cast<std::uint64_t>(task.start_at.value_or(WallTime()).time_since_epoch().count()));
-  hash.add(task.pending ? 1 : 0);
-  if (task.deadline_at) hash.add(static_cast<std::uint64_t>(task.deadline_at->time_since_epoch().count()));
+  [[nodiscard]] std::string hex() const { return hash_.hex(); }
+
+ private:
+  template <class T>
+  static bool is_set(const T& member) {
+    if constexpr (requires { member.empty(); }) {
+      return !member.empty();
+    } else if constexpr (requires { member.text; }) {
+      return member.text != "{}";
+    } else {
+      return static_cast<bool>(member);
+    }
+  }
+
+  void add(const std::string& text) { hash_.add(text); }
+  template <class Text>
+  void add(const JsonText<Text>& json) {
+    hash_.add(json.text);
+  }
+  void add(const std::vector<std::string>& texts) {
+    hash_.add(texts.size());
+    for (const std::string& each : texts) hash_.add(each);
+  }
+  void add(const std::optional<Duration>& length) { add(length.value_or(NewTask::kDefaultDeadline)); }
+  void add(Duration length) { hash_.add(static_cast<std::uint64_t>(length.count())); }
+  void add(const std::optional<WallTime>& time) {
+    hash_.add(static_cast<std::uint64_t>(time.value_or(WallTime()).time_since_epoch().count()));
+  }
+  void add(Priority priority) { hash_.add(static_cast<std::uint64_t>(priority)); }
+  void add(bool flag) { hash_.add(flag ? 1 : 0); }
+  void add(const std::vector<ChainStep>& steps) {
+    hash_.add(steps.size());
+    for (const ChainStep& each : steps) {
+      hash_.add(each.plugin);
+      hash_.add(each.parameters);
+      add(each.timeout.value_or(Duration(-1)));
+      const RetryPolicy retry = each.retry.value_or(RetryPolicy{.max_retries = static_cast<std::uint32_t>(-1)});
+      hash_.add(retry.max_retries);
+      add(retry.backoff);
+      add(retry.max_backoff);
+      hash_.add(static_cast<std::uint64_t>(retry.multiplier * 1000));
+      hash_.add(static_cast<std::uint64_t>(retry.jitter * 1000));
+    }
+  }
+
+  Hash hash_;
+};
+
+}  // namespace
+
+std::string request_hash(const NewTask& task) {
+  RequestHash hash;
+  visit_request(task, hash);
   return hash.hex();
 }
 

@@ -19,6 +19,7 @@ struct ReleaseTask {
 inline NewTask two_steps(std::string id, std::string group) {
   using namespace std::chrono_literals;
   NewTask task{.id = std::move(id), .group = std::move(group)};
+  task.deadline = 1h;  // Version 0.1 wrote the default into every row.
   task.steps.push_back({.plugin = "first", .parameters = R"({"width":200})", .timeout = 5s});
   task.steps.push_back({.plugin = "second", .retry = RetryPolicy{.max_retries = 2, .backoff = 1s}});
   return task;

@@ -24,6 +24,8 @@ struct ChainOptions {
   /// How many tasks run at a time here. The executor's limits say so too; this is for what is kept between attempts.
   std::uint32_t concurrency = 4;
 
+  /// The deadline of a task that gives none; Duration::max(): none at all.
+  Duration deadline = NewTask::kDefaultDeadline;
   Duration step_timeout = std::chrono::minutes(5);           ///< Of one attempt, unless the step says.
   Duration chain_limit = std::chrono::minutes(30);           ///< Of the running time of a task, over all runs.
   RetryPolicy retry{};                                       ///< Unless the step says.

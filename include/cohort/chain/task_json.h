@@ -22,6 +22,7 @@ namespace cohort {
 /// Only group is needed. An unknown key, a wrong type or an impossible value: kInvalid, with the place.
 [[nodiscard]] Result<NewTask> task_from_json(const nlohmann::json& json);
 [[nodiscard]] nlohmann::json to_json(const NewTask& task);
+[[nodiscard]] nlohmann::json steps_to_json(const std::vector<ChainStep>& steps);
 /// With its state: what an API shows.
 [[nodiscard]] nlohmann::json to_json(const ChainTask& task);
 [[nodiscard]] nlohmann::json to_json(const DeadLetter& letter);

@@ -68,9 +68,10 @@ struct NewTask {
   std::string file = {};       ///< What every step works on: "file:…", "https:…"; empty: none.
   std::string payload = "{}";  ///< JSON for the steps.
   std::vector<ChainStep> steps = {};
+  static constexpr Duration kDefaultDeadline = std::chrono::hours(1);
   /// Longest time from the start time (or the submit) after which no step starts any more. Measured on CLOCK_BOOTTIME,
-  /// so a jump of the wall clock does not change it.
-  Duration deadline = std::chrono::hours(1);
+  /// so a jump of the wall clock does not change it. Nothing: `default_deadline`.
+  std::optional<Duration> deadline = {};
   std::optional<WallTime> deadline_at = {};  ///< A deadline as a time of day (wall clock); replaces `deadline`.
   Priority priority = Priority::kNormal;
   std::vector<std::string> tags = {};
@@ -78,6 +79,10 @@ struct NewTask {
   /// Another submit of this tenant with the same key and the same request gives this task back.
   std::string idempotency_key = {};
   bool pending = false;  ///< Wait for a message that names it.
+
+  /// The deadline of a task that gives none; Duration::max(): none at all. The engine sets it (ChainOptions::deadline).
+  /// It is no part of the request: neither its JSON nor its hash has it.
+  Duration default_deadline = kDefaultDeadline;
 
   friend bool operator==(const NewTask&, const NewTask&) = default;
 };

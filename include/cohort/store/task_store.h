@@ -140,7 +140,7 @@ struct TaskPage {
 struct ReplayRequest {
   std::string task_id;
   std::optional<std::uint32_t> from_step = {};  ///< At most the one it stopped at, which is the default.
-  Duration deadline = std::chrono::hours(1);    ///< From now.
+  std::optional<Duration> deadline = {};        ///< From now. Nothing: NewTask::kDefaultDeadline.
   std::string message_id = {};                  ///< With one, a repeated request is answered as the first time.
 };
 

@@ -96,7 +96,9 @@ void read_task(ColumnReader& columns, std::int64_t format, ChainTask& task) {
   task.request.tags = columns.lines();
   task.request.idempotency_key = columns.text_or_null();
   read_request(columns.text(), task.request);
-  if (format == 1 && !is_final(task.state) && !task.request.deadline_at) task.deadline_after = task.request.deadline;
+  if (format == 1 && !is_final(task.state) && !task.request.deadline_at) {
+    task.deadline_after = task.request.deadline.value_or(NewTask::kDefaultDeadline);
+  }
   task.request.payload = columns.text();
   task.context = columns.text();
   task.log = columns.lines();

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "backend/sqlite/task_row.h"
+#include "store/request_fields.h"
 
 namespace cohort::sqlite {
 
@@ -45,20 +46,89 @@ RetryPolicy read_policy(const json& from) {
 
 }  // namespace
 
-std::string request_text(const NewTask& request) {
+namespace {
+
+json steps_json(const std::vector<ChainStep>& from) {
   json steps = json::array();
-  for (const ChainStep& each : request.steps) {
+  for (const ChainStep& each : from) {
     json step = {{"plugin", each.plugin}, {"parameters", each.parameters}};
     if (each.timeout) step["timeout_ns"] = each.timeout->count();
     if (each.retry) step["retry"] = policy_json(*each.retry);
     steps.push_back(std::move(step));
   }
-  json text = {{"format", kTextFormat}, {"steps", std::move(steps)}, {"deadline_ns", request.deadline.count()}};
-  if (!request.session.empty()) text["session"] = request.session;
-  if (!request.file.empty()) text["file"] = request.file;
-  if (request.deadline_at) text["deadline_at_us"] = request.deadline_at->time_since_epoch().count();
-  if (request.start_at) text["start_at_us"] = request.start_at->time_since_epoch().count();
-  if (request.pending) text["pending"] = true;
+  return steps;
+}
+
+void read_steps(const json& from, std::vector<ChainStep>& steps) {
+  steps.reserve(from.size());
+  for (const json& each : from) {
+    ChainStep& step = steps.emplace_back();
+    step.plugin = each.at("plugin");
+    step.parameters = each.at("parameters");
+    if (each.contains("timeout_ns")) step.timeout = Duration(integer(each, "timeout_ns"));
+    if (each.contains("retry")) step.retry = read_policy(each.at("retry"));
+  }
+}
+
+// Lengths and times have their unit in the name.
+std::string length_key(const RequestField& field) { return field.name + std::string("_ns"); }
+std::string time_key(const RequestField& field) { return field.name + std::string("_us"); }
+
+// Writes the fields that have no column of their own.
+struct TextWriter {
+  json& text;
+
+  template <class T>
+  void operator()(const RequestField& field, const T& member) const {
+    if (field.home == RequestField::Home::kText) write(field, member);
+  }
+  void write(const RequestField& field, const std::string& value) const {
+    if (!value.empty()) text[field.name] = value;
+  }
+  void write(const RequestField& field, bool value) const {
+    if (value) text[field.name] = true;
+  }
+  void write(const RequestField& field, const std::optional<Duration>& value) const {
+    if (value) text[length_key(field)] = value->count();
+  }
+  void write(const RequestField& field, const std::optional<WallTime>& value) const {
+    if (value) text[time_key(field)] = value->time_since_epoch().count();
+  }
+  void write(const RequestField& field, const std::vector<ChainStep>& steps) const {
+    text[field.name] = steps_json(steps);
+  }
+  template <class T>
+  void write(const RequestField&, const T&) const {}  // Of fields with a column.
+};
+
+struct TextReader {
+  const json& from;
+  const char* steps_key;
+
+  template <class T>
+  void operator()(const RequestField& field, T&& member) const {
+    if (field.home == RequestField::Home::kText) read(field, member);
+  }
+  void read(const RequestField& field, std::string& value) const { value = from.value(field.name, ""); }
+  void read(const RequestField& field, bool& value) const { value = from.value(field.name, false); }
+  void read(const RequestField& field, std::optional<Duration>& value) const {
+    const std::string key = length_key(field);
+    if (from.contains(key)) value = Duration(integer(from, key.c_str()));
+  }
+  void read(const RequestField& field, std::optional<WallTime>& value) const {
+    const std::string key = time_key(field);
+    if (from.contains(key)) value = WallTime(std::chrono::microseconds(integer(from, key.c_str())));
+  }
+  void read(const RequestField&, std::vector<ChainStep>& steps) const { read_steps(from.at(steps_key), steps); }
+  template <class T>
+  void read(const RequestField&, T&) const {}
+};
+
+}  // namespace
+
+std::string request_text(const NewTask& request) {
+  json text = {{"format", kTextFormat}};
+  visit_request(request, TextWriter{text});
   return text.dump(-1, ' ', false, kReplace);
 }
 
@@ -69,25 +139,7 @@ std::string outline_text(NewTask request) {
 
 void read_request(const std::string& text, NewTask& request) {
   const json from = json::parse(text);
-  const json& steps = from.at(from.value("format", 2) >= 3 ? "steps" : "callbacks");
-  request.steps.reserve(steps.size());
-  for (const json& each : steps) {
-    ChainStep& step = request.steps.emplace_back();
-    step.plugin = each.at("plugin");
-    step.parameters = each.at("parameters");
-    if (each.contains("timeout_ns")) step.timeout = Duration(integer(each, "timeout_ns"));
-    if (each.contains("retry")) step.retry = read_policy(each.at("retry"));
-  }
-  request.deadline = Duration(integer(from, "deadline_ns"));
-  request.session = from.value("session", "");
-  request.file = from.value("file", "");
-  if (from.contains("deadline_at_us")) {
-    request.deadline_at = WallTime(std::chrono::microseconds(integer(from, "deadline_at_us")));
-  }
-  if (from.contains("start_at_us")) {
-    request.start_at = WallTime(std::chrono::microseconds(integer(from, "start_at_us")));
-  }
-  request.pending = from.value("pending", false);
+  visit_request(request, TextReader{from, from.value("format", 2) >= 3 ? "steps" : "callbacks"});
 }
 
 std::string lines_text(const std::vector<std::string>& lines) {
