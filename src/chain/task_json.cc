@@ -256,7 +256,8 @@ struct FieldWriter {
   }
   template <class Text>
   void operator()(const RequestField& field, const JsonText<Text>& value) const {
-    out[field.name] = parsed(value.text);
+    const bool is_unset = field.hashed == RequestField::Hashed::kIfSet && value.text == "{}";
+    if (!is_unset) out[field.name] = parsed(value.text);
   }
   void operator()(const RequestField& field, const std::vector<ChainStep>& steps) const {
     out[field.name] = steps_to_json(steps);

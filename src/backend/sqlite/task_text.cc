@@ -85,6 +85,10 @@ struct TextWriter {
   void write(const RequestField& field, const std::string& value) const {
     if (!value.empty()) text[field.name] = value;
   }
+  template <class Text>
+  void write(const RequestField& field, const JsonText<Text>& value) const {
+    if (value.text != "{}") text[field.name] = value.text;
+  }
   void write(const RequestField& field, bool value) const {
     if (value) text[field.name] = true;
   }
@@ -110,6 +114,10 @@ struct TextReader {
     if (field.home == RequestField::Home::kText) read(field, member);
   }
   void read(const RequestField& field, std::string& value) const { value = from.value(field.name, ""); }
+  template <class Text>
+  void read(const RequestField& field, JsonText<Text>& value) const {
+    value.text = from.value(field.name, "{}");
+  }
   void read(const RequestField& field, bool& value) const { value = from.value(field.name, false); }
   void read(const RequestField& field, std::optional<Duration>& value) const {
     const std::string key = length_key(field);
