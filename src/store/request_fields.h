@@ -44,6 +44,8 @@ void visit_request(Request& request, Visitor&& visit) {
   visit(RequestField{"start_at", Home::kText, Hashed::kAlways}, request.start_at);
   visit(RequestField{"pending", Home::kText, Hashed::kAlways}, request.pending);
   visit(RequestField{"deadline_at", Home::kText, Hashed::kIfSet}, request.deadline_at);
+  visit(RequestField{"chain", Home::kText, Hashed::kIfSet, 256}, request.chain);
+  visit(RequestField{"parameters", Home::kText, Hashed::kIfSet}, JsonText{request.parameters});
   visit(RequestField{"idempotency_key", Home::kColumn, Hashed::kNever, 256}, request.idempotency_key);
 }
 

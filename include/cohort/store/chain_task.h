@@ -68,6 +68,8 @@ struct NewTask {
   std::string file = {};       ///< What every step works on: "file:…", "https:…"; empty: none.
   std::string payload = "{}";  ///< JSON for the steps.
   std::vector<ChainStep> steps = {};
+  std::string chain = {};         ///< The named chain that `steps` are made of; empty: they were given.
+  std::string parameters = "{}";  ///< JSON object: the values that the named chain was given.
   static constexpr Duration kDefaultDeadline = std::chrono::hours(1);
   /// Longest time from the start time (or the submit) after which no step starts any more. Measured on CLOCK_BOOTTIME,
   /// so a jump of the wall clock does not change it. Nothing: `default_deadline`.
