@@ -494,14 +494,16 @@ TEST(ChoresThreadsTest, ManyCallersAtOneDoorAllReturn) {
 }
 
 TEST(ChoresThreadsTest, AFloodOfRejectionsIsSlowedDownAndAllSettle) {
-  GroupExecutor executor({.groups = {{"a", {.max_waiting = 1}}}, .threads = 2});
   std::atomic<int> destroyed{0};
   constexpr int kMany = 50'000;
-  Gate go;
-  auto blocker = executor.submit("a", "b", [&] { go.wait(); });
-  for (int i = 0; i < kMany; ++i) executor.submit("a", "t", [owned = Destroyed([&] { ++destroyed; })] {});
-  go.set();
-  EXPECT_TRUE(executor.shutdown(600s));
+  {
+    GroupExecutor executor({.groups = {{"a", {.max_waiting = 1}}}, .threads = 2});
+    Gate go;
+    auto blocker = executor.submit("a", "b", [&] { go.wait(); });
+    for (int i = 0; i < kMany; ++i) executor.submit("a", "t", [owned = Destroyed([&] { ++destroyed; })] {});
+    go.set();
+    EXPECT_TRUE(executor.shutdown(600s)) << "it waits for what was taken in, not for what was rejected";
+  }
   EXPECT_EQ(destroyed, kMany);
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <latch>
 #include <memory>
 #include <string>
 #include <vector>
@@ -156,6 +157,39 @@ TEST_F(FarAwaitTest, ATimedWaitIsNoCircle) {
   });
   there = b->submit("h", "there", [&] { return *here.await().value; });
   EXPECT_EQ(there.await().value, 7);
+}
+
+// A task of `a` drains a group of `b`: it parks, so a task of that group may await one of the drainer's group.
+TEST_F(FarAwaitTest, ADrainOfAnotherExecutorsGroupParks) {
+  make({.max_concurrency = 1, .max_in_flight = 2});
+  auto there = b->submit("h", "there", [&]() -> Task<int> {
+    co_await sleep_for(1ms);
+    co_return *(co_await a->submit("g", "inner", [] { return 42; })).value;
+  });
+  auto drains = a->submit("g", "drains", [&] { return b->drain_group("h", 1h).ok(); });
+
+  EXPECT_EQ(drains.await().value, true);
+  EXPECT_EQ(there.await().value, 42);
+}
+
+TEST(FarAwaitThreadsTest, ADrainOfAnotherExecutorsGroupParks) {
+  const auto options = [] {
+    return GroupExecutorOptions{.defaults = {.max_concurrency = 1}, .global_max_in_flight = 1, .threads = 1};
+  };
+  GroupExecutor a(options());
+  GroupExecutor b(options());
+  std::latch drains_now(1);
+  auto there = b.submit("h", "there", [&]() -> int {
+    drains_now.wait();
+    return *a.submit("g", "inner", [] { return 42; }).await().value;
+  });
+  auto drains = a.submit("g", "drains", [&] {
+    drains_now.count_down();
+    return b.drain_group("h", 1h).ok();
+  });
+
+  EXPECT_EQ(drains.await().value, true);
+  EXPECT_EQ(there.await().value, 42);
 }
 
 TEST(FarAwaitThreadsTest, PingPongWithThreadsEnds) {

@@ -135,6 +135,8 @@ struct Group : BusyGroup, ListLinks<Group> {
   bool idle_listed : 1 = false;     ///< It stands in the line of those that may be evicted.
   bool unresolved : 1 = false;      ///< Its limits are not known yet: it starts nothing.
   std::uint32_t chores_open = 0;    ///< In `chores` and in turns.
+  std::uint32_t refusals_open = 0;  ///< Those of them that are of tasks that were not taken in.
+  std::uint32_t chore_turns = 0;    ///< How many workers are busy with its chores.
   float chore_ns = 0;               ///< Moving average of what one chore takes.
   Key key;
   TaskList awaited;     ///< kWaiting and awaited.
@@ -148,6 +150,9 @@ struct Group : BusyGroup, ListLinks<Group> {
   ReadyHook to_continue;
   ReadyHook for_chores;
   ChoreQueue chores;
+  Group* chores_before = nullptr;  ///< ChoreLine's.
+  Group* chores_after = nullptr;
+  Time chores_wait_since{};
   EndJob* jobs = nullptr;  ///< Those that are ending work of it right now. Meanwhile it starts nothing.
   Time in_line_since{};    ///< The line of those that may be evicted.
   struct Blocked : InBlock {

@@ -1,5 +1,6 @@
 #include "cohort/group/group_executor.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "group/thread_driver.h"
@@ -75,7 +76,11 @@ Result<GroupStats> GroupExecutor::group_stats(std::string_view group) {
 }
 
 std::vector<std::string> GroupExecutor::active_groups() {
-  return driver_->with_scheduler([](Scheduler<>& scheduler, Time) { return scheduler.active_groups(); });
+  std::vector<std::string> keys;
+  std::size_t place = 0;
+  driver_->in_portions([&](Scheduler<>& scheduler, Time) { return scheduler.find_active(place, keys); });
+  std::ranges::sort(keys);
+  return keys;
 }
 
 Duration GroupExecutor::estimated_wait(std::string_view group) {

@@ -1,6 +1,7 @@
 #include "group/group_policy.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "cohort/task/internal/task_label.h"
@@ -49,7 +50,7 @@ ResolvedLimits corrected(const GroupLimits& limits) {
 }  // namespace
 
 GroupPolicy::GroupPolicy(GroupExecutorOptions& options)
-    : groups_(std::move(options.groups)),
+    : groups_(std::make_move_iterator(options.groups.begin()), std::make_move_iterator(options.groups.end())),
       resolver_(std::move(options.resolver)),
       defaults_(options.defaults),
       shortest_queue_(resolver_ ? 1 : std::max(1U, corrected(defaults_).max_waiting)) {
@@ -72,12 +73,11 @@ GroupPolicy::Resolved GroupPolicy::resolve(std::string_view key, const GroupLimi
   Resolved resolved;
   GroupLimits limits;
   LimitSources sources;
-  const std::string name(key);
-  if (const auto change = changes_.find(name); change != changes_.end()) {
+  if (const auto change = changes_.find(key); change != changes_.end()) {
     fall_back(limits, sources, change->second.limits, LimitSource::kChanged);
     resolved.paused = change->second.paused || change->second.stopped;
   }
-  if (const auto group = groups_.find(name); group != groups_.end()) {
+  if (const auto group = groups_.find(key); group != groups_.end()) {
     fall_back(limits, sources, group->second, LimitSource::kGroups);
   }
   fall_back(limits, sources, answer, LimitSource::kResolver);
@@ -111,7 +111,7 @@ void GroupPolicy::change(std::string_view key, const GroupLimits& limits) {
 }
 
 void GroupPolicy::clear(std::string_view key) {
-  const auto change = changes_.find(std::string(key));
+  const auto change = changes_.find(key);
   if (change == changes_.end()) return;
   change->second.limits = {};
   change->second.stopped = false;
@@ -127,13 +127,14 @@ void GroupPolicy::set_paused(std::string_view key, bool paused) {
 }
 
 bool GroupPolicy::is_paused(std::string_view key) const {
-  const auto change = changes_.find(std::string(key));
+  const auto change = changes_.find(key);
   return change != changes_.end() && (change->second.paused || change->second.stopped);
 }
 
 ResolvedLimits changed(const ResolvedLimits& limits, const GroupLimits& change) {
   GroupLimits merged = change;
-  if (merged.max_concurrency == 0U) merged.max_concurrency.reset();
+  const bool pauses = change.max_concurrency == 0U && !change.max_concurrency->was_negative();
+  if (pauses) merged.max_concurrency.reset();
   const bool overrunning_follows = limits.max_overrunning == limits.max_concurrency;
   fall_back(merged, {.max_concurrency = limits.max_concurrency,
                      .max_in_flight = limits.max_in_flight,
@@ -148,7 +149,7 @@ ResolvedLimits changed(const ResolvedLimits& limits, const GroupLimits& change) 
   const auto note = [](const auto& field, LimitSource& source) {
     if (field) source = LimitSource::kChanged;
   };
-  if (change.max_concurrency != 0U) note(change.max_concurrency, result.sources.max_concurrency);
+  if (!pauses) note(change.max_concurrency, result.sources.max_concurrency);
   note(change.max_in_flight, result.sources.max_in_flight);
   note(change.max_waiting, result.sources.max_waiting);
   note(change.weight, result.sources.weight);

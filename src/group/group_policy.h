@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -51,14 +52,18 @@ class GroupPolicy {
     bool stopped = false;  ///< By a max_concurrency of 0.
     friend bool operator==(const Change&, const Change&) = default;
   };
-  std::unordered_map<std::string, GroupLimits> groups_;
+  // Keys may come from outside. Looking one up makes no string.
+  struct KeyHash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view key) const { return TaskLabel::hash(key); }
+  };
+  template <class Value>
+  using ByKey = std::unordered_map<std::string, Value, KeyHash, std::equal_to<>>;
+
+  ByKey<GroupLimits> groups_;
   mutable Function<GroupLimits(std::string_view)> resolver_;  // Does not change.
   GroupLimits defaults_;
-  // Keys may come from outside.
-  struct KeyHash {
-    std::size_t operator()(const std::string& key) const { return TaskLabel::hash(key); }
-  };
-  std::unordered_map<std::string, Change, KeyHash> changes_;
+  ByKey<Change> changes_;
   std::uint32_t shortest_queue_;
 };
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
@@ -18,128 +17,21 @@
 #include "cohort/task/group_stats.h"
 #include "cohort/task/internal/await_state.h"
 #include "cohort/task/internal/task_record.h"
+#include "group/actions.h"
 #include "group/await_cycle.h"
+#include "group/chore_line.h"
 #include "group/far_waits.h"
 #include "group/group.h"
 #include "group/group_policy.h"
 #include "group/group_table.h"
 #include "group/key_set.h"
+#include "group/no_faults.h"
 #include "group/ready_set.h"
+#include "group/scheduler_jobs.h"
+#include "group/submission_note.h"
 #include "group/turn.h"
 
 namespace cohort::internal {
-
-/// What the scheduler wants its driver to do, with no lock held. Users' code is in it only where the event was a
-/// caller's own call (see Chore); what it drops is memory.
-struct Actions {
-  Actions() = default;
-  Actions(Actions&& other) noexcept { *this = std::move(other); }
-  Actions& operator=(Actions&& other) noexcept {
-    own.swap(other.own);
-    let_go.swap(other.let_go);
-    admit.swap(other.admit);
-    forgotten.swap(other.forgotten);
-    std::swap(wake, other.wake);
-    at = other.at;
-    return *this;
-  }
-  ~Actions() {
-    for (TaskRecord* record : forgotten) record->drop_executors_reference(at);
-    if (forgotten.capacity() == 0 || forgotten.capacity() > kMostSpare || Spare::is_gone) return;
-    if (forgotten.capacity() <= spare.forgotten.capacity()) return;
-    forgotten.clear();
-    forgotten.swap(spare.forgotten);
-  }
-
-  std::vector<Chore> own;  ///< What the caller is to do himself, whose own call this was.
-  int wake = 0;            ///< So many idle workers are to call take().
-  // To be looked at before anything else, for they may not be there afterwards.
-  std::vector<TaskRecord*> let_go;  ///< Unblock their threads without permits: they have run out of time.
-  std::vector<TaskRecord*> admit;   ///< Unblock their submitters: they stand at the door no more.
-
-  // Records that the scheduler no longer needs, and since when.
-  Time at{};
-  std::vector<TaskRecord*> forgotten;
-  // Most turns end with something to forget: its memory is used again by the thread that forgets. A thread may use an
-  // executor when its thread-local objects are destroyed, and the main thread may when static ones are: then it is
-  // gone.
-  static constexpr std::size_t kMostSpare = 256;
-  struct Spare {
-    ~Spare() { is_gone = true; }
-    std::vector<TaskRecord*> forgotten;
-    static inline thread_local constinit bool is_gone = false;
-  };
-  static inline thread_local Spare spare;
-
-  /// Adds what another one asks for; its `wake` has been seen to.
-  void append(Actions other) {
-    own.insert(own.end(), other.own.begin(), other.own.end());
-    other.own.clear();
-    forgotten.insert(forgotten.end(), other.forgotten.begin(), other.forgotten.end());
-    other.forgotten.clear();
-    at = std::max(at, other.at);
-  }
-
-  [[nodiscard]] bool empty() const {
-    return own.empty() && let_go.empty() && admit.empty() && wake == 0 && forgotten.empty();
-  }
-};
-
-/// Production has no planted bugs. Tests of the tests plant one at a time, see scheduler_storm_test.cc.
-struct NoFaults {
-  static constexpr bool kKeepPermitOfCancelled = false;
-  static constexpr bool kStaleGlobalCheck = false;
-  static constexpr bool kIdleKeepsCredit = false;
-  static constexpr bool kForgetWake = false;
-  static constexpr bool kSettleTwice = false;
-  static constexpr int kPortion = 256;  // Steps of work for many tasks that one event does at most.
-};
-
-/// Work of a group that is being ended: all that it has now, or what came with a lease. Bounded steps, because there
-/// may be hundreds of thousands; meanwhile the group starts nothing, so what is meant is what was there when it began.
-struct EndJob {
-  Group* group = nullptr;             ///< Null: there is nothing to end.
-  const GroupLease* lease = nullptr;  ///< Null: everything.
-  Why why = Why::kGroupShutDown;
-  std::uint32_t last_sequence = 0;  ///< What comes later is not meant.
-  std::size_t list = 0;             ///< Where it is: in which list,
-  bool in_list = false;             ///< and unless it has not begun with that,
-  TaskRecord* next = nullptr;       ///< at which record.
-  EndJob* other = nullptr;          ///< Of the same group.
-
-  [[nodiscard]] bool means(const TaskRecord& record) const {
-    return static_cast<std::int32_t>(record.sequence - last_sequence) <= 0 &&
-           (lease == nullptr || (record.leased && record.label().lease() == lease));
-  }
-};
-
-/// The end of everything, group by group.
-struct EndAll {
-  std::size_t next_place = 0;
-  EndJob job;
-};
-
-/// An await on its way: how far the scheduler has come with what is awaited.
-struct Awaiting {
-  explicit Awaiting(AwaitState& what, bool is_timed) : state(what), timed(is_timed) {}
-  AwaitState& state;
-  bool timed;
-  std::size_t checked = 0;      ///< So many of the awaited have been looked at for a cycle,
-  std::size_t stuck = 0;        ///< so many of them cannot end before the one who waits,
-  std::vector<TaskRef> cycle;   ///< as this shows;
-  bool is_far = false;          ///< Other executors have to do with it, see FarWaits.
-  std::size_t noted = kAll;     ///< So many have been put into FarWaits, where they have to be.
-  std::size_t marked = 0;       ///< And so many have been marked as awaited,
-  TaskRecord* chain = nullptr;  ///< the last of them with what it follows only as far as here.
-  std::vector<TaskRef> held;    ///< Keeps that alive between two portions.
-
-  [[nodiscard]] bool is_through() const {
-    const std::size_t all = state.records().size();
-    return checked == all && marked == all && chain == nullptr && noted >= all;
-  }
-  static constexpr std::size_t kAll = static_cast<std::size_t>(-1);
-  enum class Verdict : std::uint8_t { kMay, kCycle, kOutOfTime };
-};
 
 /// Decides which task of which group runs next. It has no thread, lock, clock or system call: it is told the time and
 /// what happened, and says through Actions what to do.
@@ -152,31 +44,28 @@ struct Awaiting {
 ///                                       '--- sleep -> kSuspended -> tick   -> kContinuing -> take
 /// A task that awaits something from outside every executor is suspended, not parked: it keeps its permits.
 ///
-/// Permits. A task takes those of all layers in one step or none (take_from), so nobody holds one while waiting for
-/// another. They are counted in `global_running_` (layer 1), Group::own (2) and Group::running (3), and belong to
+/// Permits. A task takes the permits of all layers in one step or none (take_from), so no task holds one while it waits
+/// for another. Layer 1 is counted in `global_running_`, layer 2 in Group::own, layer 3 in Group::running. They belong
+/// to
 ///   1. a turn and its segments while a worker has it,
 ///   2. the record (holds_global, holds_concurrency, own_account) while it is suspended or parked,
-///   3. nobody once a time-out has settled the task: strip_permits() gives them back, the body counts as overrunning.
-/// A turn's unstarted rest always goes back before any of its permits does (give_back).
+///   3. no one once a time-out has settled the task: strip_permits() gives them back, the body counts as overrunning.
+/// A turn's unstarted rest goes back before any of its permits does (give_back). A record that is done may still look
+/// taken: see end_plain_segment.
 ///
-/// A record that is done may still look taken: see end_plain_segment.
+/// Users' code never runs in here. Each event leaves what may run users' code as a Chore: for the caller if the event
+/// is the caller's own call (OwnCall), otherwise for a worker, which takes it like a task of the group.
 ///
-/// Users' code. Nothing of it runs in here. What follows from an event, and may be users' code, is a Chore: of the
-/// caller, where the event is his own call (OwnCall), else of the group, for workers to take like a task.
+/// Bounded steps. No event does more than Faults::kPortion steps of work for many tasks at once. tick() leaves the rest
+/// for the next tick(); a caller that ends a group's work or awaits thousands calls again (EndJob, Awaiting). Meanwhile
+/// nothing starts whose time is over or whose group is being ended.
 ///
-/// Bounded steps. No event does more than Faults::kPortion steps of work for many tasks at once: tick() leaves the rest
-/// of what is due for the next one; whoever ends the work of a group, or awaits thousands, comes again (EndJob,
-/// Awaiting). Meanwhile nothing starts that should not: a task whose time is over does not start, whether a timer has
-/// said so yet or not, nor does one of a group whose work is being ended.
+/// References. The scheduler holds one reference to a record from submit or follow until it forgets or rejects it.
 ///
-/// References. The scheduler holds one reference to a record from submit or follow until it forgets it, or rejects it;
-/// to one of take_here none.
-///
-/// Parts: scheduler_submit.h (in and out of queues), scheduler_take.h (who is taken), scheduler_run.h (turns),
-/// scheduler_await.h (nested work),
-/// scheduler_chores.h (users' code), scheduler_share.h (who is next), scheduler_time.h (time-outs, eviction),
-/// scheduler_ends.h (pause, shutdown),
-/// scheduler_view.h (statistics, explain).
+/// Parts: scheduler_submit.h (in and out of queues), scheduler_door.h (full queues), scheduler_take.h (which task is
+/// next), scheduler_start.h (into a turn), scheduler_run.h (turns), scheduler_await.h (nested work), scheduler_chores.h
+/// (users' code), scheduler_share.h (which group is next), scheduler_time.h (time-outs, eviction), scheduler_ends.h
+/// (pause, shutdown), scheduler_view.h (statistics).
 ///
 /// Thread-safety: thread-compatible; times must not go back.
 template <class Faults = NoFaults>
@@ -204,25 +93,8 @@ class Scheduler {
   }
 
   // Coming in.
-  /// Who submits: nobody's task, a task of some other group, or one of the same group.
-  enum class Origin : std::uint8_t { kOutside, kOtherGroup, kSameGroup };
-  /// What is to happen if the queue is full: what the group's policy says, which may be that the submitter's thread,
-  /// where it waits, runs the task itself; or in any case to stand at the door.
-  /// Submitters that must not wait, because a task or a worker would wait with them, are refused instead.
-  enum class FullQueue : std::uint8_t { kAsGroupSays, kCallerWaits, kBlock, kNeverWait };
-  /// What TaskRecord::note keeps of both, on its way to the queue.
-  [[nodiscard]] static std::uint8_t note_of(Origin origin, FullQueue full) {
-    return static_cast<std::uint8_t>(static_cast<unsigned>(origin) | (static_cast<unsigned>(full) << 2));
-  }
-  [[nodiscard]] static Origin origin_of(std::uint8_t note) { return static_cast<Origin>(note & 3); }
-  [[nodiscard]] static FullQueue full_of(std::uint8_t note) { return static_cast<FullQueue>(note >> 2); }
   void submit(TaskRecord& record, Origin origin, FullQueue full, Time now);
-  struct Submitted {
-    TaskRecord* record;  ///< Its submitted_at is set, and it comes with a reference.
-    Origin origin;
-    FullQueue full;
-  };
-  void submit_all(std::span<const Submitted> all, Time now);
+  void submit_all(std::span<const Arrival> all, Time now);
   void follow(TaskRecord& record, TaskRecord& predecessor, Origin origin, Time now);
   /// The predecessor of a following task is done.
   void release(TaskRecord& record, Time now);
@@ -241,7 +113,7 @@ class Scheduler {
   // Running. False: the worker is idle now, and will be woken by an action.
   bool take(Turn& turn, Time now) { return take(turn, {}, now); }
   /// As submit_all() and then take(), but what comes in and can run at once spares the way through the queues.
-  bool take(Turn& turn, std::span<const Submitted> arrivals, Time now);
+  bool take(Turn& turn, std::span<const Arrival> arrivals, Time now);
   /// Takes just this one if it waits, is first in its group, and its permits are free.
   bool take_only(TaskRecord& record, Turn& turn, Time now);
   /// Takes a plain task that has not been handed in, if it could start now and nothing else of its group waits.
@@ -250,11 +122,11 @@ class Scheduler {
   bool take_here(TaskRecord& record, Turn& turn, Time now);
   /// Every begun entry has ended.
   void finish(Turn& turn, Time now);
-  /// For a thread that does nothing but chores.
+  /// For a thread that does nothing but chores: those of the group that has waited longest.
   bool take_chores(Turn& turn, Time now);
-  /// Since when chores wait that nobody has come for; Time::max(): there are none.
+  /// Since when the chores of some group wait that nobody has come for; Time::max(): there are none.
   [[nodiscard]] Time chores_wait_since() const {
-    return ready_[kReadyForChores].empty() ? Time::max() : chores_wait_since_;
+    return chore_line_.front() == nullptr ? Time::max() : chore_line_.front()->chores_wait_since;
   }
   [[nodiscard]] std::uint64_t chores_open() const { return chores_open_; }
   /// Those of tasks that were not taken in.
@@ -262,9 +134,8 @@ class Scheduler {
   /// How many turns of chores have been taken.
   [[nodiscard]] std::uint64_t chore_turns() const { return chore_turns_taken_; }
   [[nodiscard]] const GroupPolicy& policy() const { return policy_; }
-  /// There is one worker more that has nothing to do,
+  /// There is one worker more that has nothing to do.
   void add_idle_worker(Time now);
-  /// or one less.
   void remove_idle_worker() { --idle_workers_; }
   [[nodiscard]] std::uint32_t idle_workers() const { return idle_workers_; }
   /// The driver does not follow a wake: a worker that comes back soon will do.
@@ -287,8 +158,7 @@ class Scheduler {
   void give_back(Turn& turn, Time now);
   /// The current entry, a coroutine, sleeps.
   void sleep(Turn& turn, Time until, Time now);
-
-  /// The same for a coroutine that was let go: it has no turn.
+  /// A coroutine that was let go, and so has no turn, sleeps.
   void sleep_let_go(TaskRecord& record, Time until, Time now);
 
   // Nested work.
@@ -310,13 +180,13 @@ class Scheduler {
   /// The body of a task that was let go has ended.
   void finish_let_go(TaskRecord& record, Time now);
 
-  /// Fires what is due.
-  /// `call` is to be made at that time, or at fire_alarms().
   /// Changes the latest end of a task that has begun. False: it is over.
   bool limit_run(TaskRecord& record, std::optional<Time> end, Time now);
+  /// The alarm's call is to be made at that time, or at fire_alarms().
   void set_alarm(std::unique_ptr<Alarm> alarm, Time at, Time now);
-  /// The end: all that are set are due now, and nothing more is taken in.
+  /// The end: all alarms that are set are due now, and nothing more is taken in.
   void fire_alarms(Time now);
+  /// Fires what is due.
   void tick(Time now);
 
   // Control.
@@ -324,7 +194,8 @@ class Scheduler {
   [[nodiscard]] ResolvedLimits resolve(std::string_view key, const GroupLimits& answer = {}) const;
   void set_limits(std::string_view key, const GroupLimits& limits, Time now);
   void clear_limits(std::string_view key, const GroupLimits& answer, Time now);
-  Result<void> evict(std::string_view key, const GroupLimits& answer, Time now);
+  /// False: ask the resolver for limits and call it again with the answer, for the group cannot be removed yet.
+  Result<bool> evict(std::string_view key, const std::optional<GroupLimits>& answer, Time now);
   void set_paused(std::string_view key, bool paused, Time now);
   /// Each ends a portion; go on with end_some() while that says true. The job must stay where it is until then.
   bool shutdown_group(std::string_view key, EndJob& job, Time now);
@@ -335,7 +206,7 @@ class Scheduler {
   void end_drain(std::string_view key, Time now);
   /// Nothing of it waits, runs or is parked.
   [[nodiscard]] bool is_drained(std::string_view key) const;
-  /// And all results are out.
+  /// And all results of what was taken in are out.
   [[nodiscard]] bool is_quiet(std::string_view key) const;
   /// What a drain of the group waits for; of many tasks some.
   [[nodiscard]] std::vector<TaskRef> open_tasks(std::string_view key) const;
@@ -344,7 +215,7 @@ class Scheduler {
   /// From now on nobody may; what waits is cancelled, what runs is asked to stop. To be repeated while it says true.
   bool cancel_all(EndAll& all, Time now);
   [[nodiscard]] bool is_drained() const;
-  [[nodiscard]] bool is_quiet() const { return is_drained() && chores_open_ == 0; }
+  [[nodiscard]] bool is_quiet() const { return is_drained() && chores_open_ == refusals_open_; }
 
   // Seen from outside.
   [[nodiscard]] std::uint32_t shortest_queue() const { return policy_.shortest_queue(); }
@@ -354,43 +225,21 @@ class Scheduler {
   [[nodiscard]] std::uint32_t global_running() const { return global_running_; }
   [[nodiscard]] ExecutorStats stats() const;
   [[nodiscard]] Result<GroupStats> group_stats(std::string_view key, Time now);
-  [[nodiscard]] std::vector<std::string> active_groups() const;
+  /// Adds the keys of some active groups, from `place` on, which begins at 0. To be repeated while it says true.
+  bool find_active(std::size_t& place, std::vector<std::string>& keys) const;
   [[nodiscard]] Duration estimated_wait(std::string_view key) const;
   [[nodiscard]] Duration expected_wait(const Group& group, std::uint64_t ahead) const;
   [[nodiscard]] Explanation explain(TaskRecord& record, Time now);
 
  private:
-  // Sets the time of an event and, at its end, wakes a worker if one is needed.
-  class EventScope {
-   public:
-    EventScope(Scheduler& scheduler, Time now) : scheduler_(scheduler) {
-      scheduler_.now_ = std::max(scheduler_.now_, now);
-    }
-    ~EventScope() { scheduler_.wake_if_needed(); }
-    EventScope(const EventScope&) = delete;
-    EventScope& operator=(const EventScope&) = delete;
+  class EventScope;
+  class OwnCall;
 
-   private:
-    Scheduler& scheduler_;
-  };
-
-  // While it lives, what follows from an event is the caller's to do: it is his own call.
-  class OwnCall {
-   public:
-    explicit OwnCall(Scheduler& scheduler) : scheduler_(scheduler) { scheduler_.own_call_ = true; }
-    ~OwnCall() { scheduler_.own_call_ = false; }
-    OwnCall(const OwnCall&) = delete;
-    OwnCall& operator=(const OwnCall&) = delete;
-
-   private:
-    Scheduler& scheduler_;
-  };
-
-  // scheduler_submit.h
+  // scheduler_submit.h, scheduler_door.h
   Group* find(std::string_view key) const;
   Group& find_or_create(std::string_view key, std::uint32_t hash, const GroupLimits* answer = nullptr);
   void take_in(TaskRecord& record, Origin origin, FullQueue full);
-  void prefetch_behind(std::span<const Submitted> all, std::size_t i);
+  void prefetch_behind(std::span<const Arrival> all, std::size_t i);
   [[nodiscard]] bool is_plain_arrival(const TaskRecord& record, const Group& group) const;
   void adopt(Group& group, TaskRecord& record);
   bool refuse(TaskRecord& record, Origin origin);
@@ -399,6 +248,7 @@ class Scheduler {
   // While the limits of a group are not known it takes in so many tasks.
   static constexpr std::uint32_t kMostUnresolved = 100'000;
   bool trim_queue(Group& group, int& left);
+  void move_to_door(Group& group, TaskRecord& record);
   bool sort_door(Group& group, int& left);
   [[nodiscard]] static TaskRecord* newest_in_queue(const Group& group);
   [[nodiscard]] static TaskRecord* oldest_of_lowest(const Group& group);
@@ -424,15 +274,13 @@ class Scheduler {
   // scheduler_chores.h
   void put_chore(Group& group, const Chore& chore);
   void leave_to_workers(Group& group, const Chore& chore);
+  [[nodiscard]] bool may_do_chores(const Group& group) const;
+  void set_ready_for_chores(Group& group, bool ready);
   void take_chores_of(Group& group, Turn& turn);
   void give_back_chores(Turn& turn);
   void finish_chores(Turn& turn);
 
   // scheduler_take.h, scheduler_run.h
-  struct Used {
-    Duration time{0};
-    std::uint32_t tasks = 0;
-  };
   [[nodiscard]] bool layer1_free() const { return global_running_ < global_limit_; }
   [[nodiscard]] bool parked_room() const { return parked_ < max_parked_; }
   [[nodiscard]] bool may_start(const Group& group) const;
@@ -449,7 +297,7 @@ class Scheduler {
   }
   bool take_from(Group& group, Turn& turn, std::uint32_t share, double& budget_ns);
   void take_plain(Turn& turn, std::uint32_t share, double& budget_ns);
-  void take_arrivals(std::span<const Submitted> arrivals, Turn& turn, double& budget_ns);
+  void take_arrivals(std::span<const Arrival> arrivals, Turn& turn, double& budget_ns);
   bool take_at_once(TaskRecord& record, Turn& turn, double& budget_ns);
   [[nodiscard]] bool could_start_at_once(const Group& group) const;
   [[nodiscard]] Group* idle_group_for(const TaskRecord& record) const;
@@ -467,15 +315,16 @@ class Scheduler {
   void undo_start(TaskRecord& record, const Turn& turn);
   void forget_here(TaskRecord& record);
   void wind_up(Turn& turn, TaskRecord* stays);
-  void end_segment(Turn& turn, Turn::Segment& segment, double rate, TaskRecord* stays, Used& all);
+  void end_segment(Turn& turn, Turn::Segment& segment, double rate, TaskRecord* stays, Turn::Used& all);
   void end_finished(Turn& turn);
-  void end_plain_segment(Turn& turn, Turn::Segment& segment, double rate, Used& all);
-  void count_plain(Group& group, const Turn::Segment& segment, double rate, Used& all);
+  void end_head(Turn& turn, Turn::Segment& segment, std::uint32_t current, double rate);
+  void end_plain_segment(Turn& turn, Turn::Segment& segment, double rate, Turn::Used& all);
+  void count_plain(Group& group, const Turn::Segment& segment, double rate, Turn::Used& all);
   static void count_start(Group& group) {
     ++group.counters.submitted;
     ++group.counters.started;
   }
-  Used end_tasks(Turn& turn, const Turn::Segment& segment, const TaskRecord* stays);
+  Turn::Used end_tasks(Turn& turn, const Turn::Segment& segment, const TaskRecord* stays);
   void complete(TaskRecord& record, Duration thread_time, Time ended);
   TaskRecord& leave_turn(Turn& turn);
   void arm_wake(TaskRecord& record, Time until);
@@ -516,8 +365,8 @@ class Scheduler {
   void end_charging(Group& group);
   void on_inactive(Group& group);
   [[nodiscard]] double expected_ns(const Group& group) const;
-  /// Whether one task of it fills a turn, or may: then it has one of its own, and nobody waits for it to end.
-  /// Where tasks suspend, what was behind them in their turn would only be taken back.
+  /// A task of such a group has a turn of its own: it may fill one, or suspend, which would send back what is behind
+  /// it.
   [[nodiscard]] bool is_long(const Group& group) const {
     return group.suspends || expected_ns(group) >= static_cast<double>(Turn::kLength.count());
   }
@@ -561,17 +410,11 @@ class Scheduler {
   [[nodiscard]] static TaskList& list_of(Group& group, std::size_t number);
 
   // scheduler_view.h
-  /// What turns that are out still hold for tasks that have a result already.
-  struct Ended {
-    std::uint32_t tasks = 0;
-    std::uint32_t running = 0;  // Permits of layer 3 that only such tasks have.
-    std::uint32_t own = 0;      // And places in layer 2.
-    TaskCounters counters;
-  };
-  [[nodiscard]] Ended ended_in_turns(const Group& group) const;
+  [[nodiscard]] EndedInTurns ended_in_turns(const Group& group) const;
   [[nodiscard]] Bound bound_of(const Group& group, bool awaited) const;
   void note_bound(Group& group, Bound bound);
   void add_blocked(Group& group, Bound by, Duration passed);
+  static constexpr int kMostLookedAt = 1000;
   std::vector<std::string> holders(const Group& group, Bound bound) const;
   [[nodiscard]] std::string describe(const Group& group, Bound bound) const;
   std::uint64_t count_ahead(const Group& group, const TaskRecord& record) const;
@@ -620,8 +463,7 @@ class Scheduler {
                                            ReadySet(static_cast<ReadyHook Group::*>(&Group::normal)),
                                            ReadySet(&Group::for_chores)};
   double bound_rate_;
-  double mean_ns_ =
-      static_cast<double>(Turn::kLength.count());  // Moving average of a task's thread time, whatever its group.
+  double mean_ns_ = static_cast<double>(Turn::kLength.count());  // Moving average of the thread time of all tasks.
   double level_ = 0;
   std::uint32_t active_ = 0;  // Groups that are ready or charged.
   double ready_weight_ = 0;   // The weights of those that are ready.
@@ -632,10 +474,11 @@ class Scheduler {
   Time layer1_bound_since_{};
 
   // Chores.
-  Group house_{std::string_view()};  // Has those that are no group's.
+  Group house_{std::string_view()};      // Has the alarms,
+  Group strangers_{std::string_view()};  // and those of tasks whose group is not known.
   std::uint64_t chores_open_ = 0;
   std::uint64_t refusals_open_ = 0;  // Of these.
-  Time chores_wait_since_{};
+  ChoreLine chore_line_;
   std::uint64_t chore_turns_taken_ = 0;
 
   // Time.

@@ -16,6 +16,7 @@
 // and what a circle could lead through is in FarWaits.
 
 #include "group/scheduler.h"
+#include "group/scheduler_scopes.h"
 
 namespace cohort::internal {
 

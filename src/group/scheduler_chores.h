@@ -4,8 +4,13 @@
 //
 // A group with chores is ready like one with tasks, and a worker takes some of them as a turn without permits. So they
 // are charged to their group, and one whose destructors take long delays its own settlements and nobody else's.
+//
+// A group may be far behind its share, because bodies that have not been told to stop are charged to it, while other
+// groups keep all workers busy. So the groups also stand in a line (ChoreLine): a thread that does nothing but chores
+// takes those of the group that has waited longest.
 
 #include "group/scheduler.h"
+#include "group/scheduler_scopes.h"
 
 namespace cohort::internal {
 
@@ -23,19 +28,39 @@ void Scheduler<Faults>::leave_to_workers(Group& group, const Chore& chore) {
   group.chores.push_back(chore);
   ++group.chores_open;
   ++chores_open_;
-  if (chore.refuses) ++refusals_open_;
+  if (chore.refuses) {
+    ++group.refusals_open;
+    ++refusals_open_;
+  }
   group.plain = false;
-  ReadySet& set = ready_[kReadyForChores];
-  if (set.contains(group)) return;
-  if (set.empty()) chores_wait_since_ = now_;
+  if (ready_[kReadyForChores].contains(group) || !may_do_chores(group)) return;
   if (!group.is_ready()) on_ready(group);
-  set.insert(group);
+  set_ready_for_chores(group, true);
+}
+
+// Chores of one group may block as many threads as its bodies may, both together; but one thread always.
+template <class Faults>
+bool Scheduler<Faults>::may_do_chores(const Group& group) const {
+  if (group.chores.empty()) return false;
+  return group.chore_turns == 0 ||
+         group.running - group.suspended + group.overrunning + group.chore_turns < threads_for_one_group_;
+}
+
+template <class Faults>
+void Scheduler<Faults>::set_ready_for_chores(Group& group, bool ready) {
+  if (ready) {
+    ready_[kReadyForChores].insert(group);
+    chore_line_.push_back(group, now_);
+  } else {
+    ready_[kReadyForChores].erase(group);
+    chore_line_.erase(group);
+  }
 }
 
 template <class Faults>
 bool Scheduler<Faults>::take_chores(Turn& turn, Time now) {
   EventScope event(*this, now);
-  Group* const group = ready_[kReadyForChores].min();
+  Group* const group = chore_line_.front();
   if (group == nullptr) return false;
   turn.reset();
   take_chores_of(*group, turn);
@@ -58,8 +83,12 @@ void Scheduler<Faults>::take_chores_of(Group& group, Turn& turn) {
   segment.each_ns = each_ns;
   segment.charged_ns = each_ns * turn.count;
   charge(group, segment.charged_ns);
+  ++group.chore_turns;
   refresh(group);
-  chores_wait_since_ = now_;
+  if (ready_[kReadyForChores].contains(group)) {
+    chore_line_.erase(group);
+    chore_line_.push_back(group, now_);
+  }
   ++chore_turns_taken_;
   turn.of_chores = turn.out = true;
   turn.taken_at = now_;
@@ -82,7 +111,6 @@ void Scheduler<Faults>::give_back_chores(Turn& turn) {
   charge(group, -returned_ns);
   while (turn.count > kept) group.chores.push_front(turn.chores[--turn.count]);
   segment.count = kept;
-  if (ready_[kReadyForChores].empty()) chores_wait_since_ = now_;
   refresh(group);
 }
 
@@ -102,10 +130,13 @@ void Scheduler<Faults>::finish_chores(Turn& turn) {
     const double learned = group.chore_ns > 0 ? segment.count / (segment.count + 3.0) : 1.0;
     group.chore_ns += static_cast<float>((mean - group.chore_ns) * learned);
   }
+  const auto done = std::span(turn.chores).first(segment.count);
+  const auto refusals = static_cast<std::uint32_t>(std::ranges::count(done, true, &Chore::refuses));
   group.chores_open -= segment.count;
   chores_open_ -= segment.count;
-  const auto done = std::span(turn.chores).first(segment.count);
-  refusals_open_ -= static_cast<std::uint64_t>(std::ranges::count(done, true, &Chore::refuses));
+  group.refusals_open -= refusals;
+  refusals_open_ -= refusals;
+  --group.chore_turns;
   turn.reset();
   refresh(group);
   end_charging(group);

@@ -3,6 +3,7 @@
 // Part of Scheduler: changing limits, pausing, and the three ways in which things end.
 
 #include "group/scheduler.h"
+#include "group/scheduler_scopes.h"
 
 namespace cohort::internal {
 
@@ -21,6 +22,8 @@ Scheduler<Faults>::Scheduler(GroupExecutorOptions options, Time now)
   rejects_hopeless_ = options.reject_hopeless;
   house_.limits = Ref<SharedLimits>::adopt(new SharedLimits(ResolvedLimits()));
   house_.drains = 1;  // It is never idle.
+  strangers_.limits = house_.limits;
+  strangers_.drains = 1;
 }
 
 template <class Faults>
@@ -81,7 +84,7 @@ void Scheduler<Faults>::note_policy(const Group& group) {
 }
 
 template <class Faults>
-Result<void> Scheduler<Faults>::evict(std::string_view key, const GroupLimits& answer, Time now) {
+Result<bool> Scheduler<Faults>::evict(std::string_view key, const std::optional<GroupLimits>& answer, Time now) {
   EventScope event(*this, now);
   Group* const group = find(key);
   if (group == nullptr) return Error{ErrorCode::kNotFound, "group '" + std::string(key) + "' is not in memory"};
@@ -92,19 +95,20 @@ Result<void> Scheduler<Faults>::evict(std::string_view key, const GroupLimits& a
   for (Turn* turn = turns_.front(); turn != nullptr && !group->is_unused(); turn = IntrusiveList<Turn>::next(*turn)) {
     if (!turn->of_chores) end_finished(*turn);
   }
-  if (!group->is_unused()) {  // A worker has not come back from its last task. Its next use finds it as new all the
-                              // same.
-    set_resolved(*group, policy_.resolve(key, answer).limits);
+  // If a worker has not come back from its last task, the group's next use finds it as new all the same.
+  if (!group->is_unused()) {
+    if (!answer) return false;
+    set_resolved(*group, policy_.resolve(key, *answer).limits);
     if (group->pace) {
       rate_timers_.disarm(group->pace->timer);
       group->pace = std::make_unique<Group::Pace>(*group, *group->limits->rate, now_);
     }
     evict_soon(*group, Duration::zero());
-    return {};
+    return true;
   }
   if (group->idle_listed) idle_groups_.erase(*group);
   remove_group(*group);
-  return {};
+  return true;
 }
 
 template <class Faults>
@@ -120,9 +124,10 @@ void Scheduler<Faults>::set_paused(std::string_view key, bool paused, Time now) 
 
 // ---- the end of a group's work
 //
-// What waits is cancelled, what has begun is asked to stop. What is in a worker's turn is seen to at once. The rest is
-// in lists, and a job goes through one after the other. From one list to another a task can only come by way of
-// stop_waiting() or go_on(): it goes on, and go_on() asks it to stop.
+// Tasks that wait are cancelled; tasks that have begun are asked to stop. A job sees to those in workers' turns at
+// once. The others are in lists, and the job goes through one list after the other. Meanwhile a task changes its list
+// only forwards, in the order of list_of(): stop_waiting() moves it from `aside` to `resumed` or `continuing`. A task
+// that leaves the lists for a turn was asked to stop by go_on().
 
 template <class Faults>
 bool Scheduler<Faults>::shutdown_group(std::string_view key, EndJob& job, Time now) {
@@ -171,8 +176,8 @@ bool Scheduler<Faults>::end_some(EndJob& job, Time now) {
 template <class Faults>
 TaskList& Scheduler<Faults>::list_of(Group& group, std::size_t number) {
   TaskList* const lists[kListsOfGroup] = {&group.dependents, &group.door,      &group.callers,   &group.awaited,
-                                          &group.queues[0],  &group.queues[1], &group.queues[2], &group.resumed,
-                                          &group.continuing, &group.aside};
+                                          &group.queues[0],  &group.queues[1], &group.queues[2], &group.aside,
+                                          &group.resumed,    &group.continuing};
   return *lists[number];
 }
 
@@ -296,7 +301,7 @@ bool Scheduler<Faults>::is_drained(std::string_view key) const {
 template <class Faults>
 bool Scheduler<Faults>::is_quiet(std::string_view key) const {
   const Group* group = find(key);
-  return is_drained(key) && (group == nullptr || group->chores_open == 0);
+  return is_drained(key) && (group == nullptr || group->chores_open == group->refusals_open);
 }
 
 template <class Faults>

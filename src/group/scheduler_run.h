@@ -3,6 +3,7 @@
 // Part of Scheduler: turns that are out. What comes back of them, and how they end.
 
 #include "group/scheduler.h"
+#include "group/scheduler_scopes.h"
 
 namespace cohort::internal {
 
@@ -118,7 +119,7 @@ void Scheduler<Faults>::wind_up(Turn& turn, TaskRecord* stays) {
   const double rate = turn_rate(turn);
   ends_turn_ = true;
   if (std::exchange(turn.out, false)) turns_.erase(turn);  // First, so that nobody charges it any more.
-  Used all;
+  Turn::Used all;
   if (!turn.here) actions_.forgotten.reserve(actions_.forgotten.size() + turn.count);
   for (std::uint32_t s = turn.ended_segments; s < turn.segment_count; ++s) {
     if (s + 4 < turn.segment_count) turn.segments[s + 4].group->prefetch();
@@ -133,13 +134,14 @@ void Scheduler<Faults>::wind_up(Turn& turn, TaskRecord* stays) {
 }
 
 template <class Faults>
-void Scheduler<Faults>::end_segment(Turn& turn, Turn::Segment& segment, double rate, TaskRecord* stays, Used& all) {
+void Scheduler<Faults>::end_segment(Turn& turn, Turn::Segment& segment, double rate, TaskRecord* stays,
+                                    Turn::Used& all) {
   Group& group = *segment.group;
-  const bool is_plain = segment.plain && group.plain && turn.measured;
+  const bool is_plain = segment.plain && !segment.split && group.plain && turn.measured;
   if (stays == nullptr && is_plain && segment.succeeded == segment.count) {
     return end_plain_segment(turn, segment, rate, all);
   }
-  const Used used = end_tasks(turn, segment, stays);
+  const Turn::Used used = end_tasks(turn, segment, stays);
   charge(group, static_cast<double>(used.time.count()) * rate - segment.charged_ns);
   learn(group, used.time, used.tasks);
   all.time += used.time;
@@ -155,14 +157,15 @@ void Scheduler<Faults>::end_segment(Turn& turn, Turn::Segment& segment, double r
   end_charging(group);
 }
 
-// The groups whose tasks in the turn have all ended get their permits back, though the turn goes on. The worker has
-// moved the cursor past them, so it has written all it had to say about them, and will not look at them again.
+// Ends the tasks in front of the current one although the turn goes on, and gives the permits back of groups that have
+// no others in it. The worker has moved the cursor past these tasks: it has written all it had to say about them, and
+// will not look at them again.
 template <class Faults>
 void Scheduler<Faults>::end_finished(Turn& turn) {
   const std::uint32_t begun = turn.begun();
   if (turn.goes_on || begun == 0) return;
   const double rate = turn_rate(turn);
-  Used all;
+  Turn::Used all;
   while (turn.ended_segments < turn.segment_count) {
     Turn::Segment& segment = turn.segments[turn.ended_segments];
     if (segment.first + segment.count >= begun) break;
@@ -170,12 +173,33 @@ void Scheduler<Faults>::end_finished(Turn& turn) {
     turn.ended_tasks = segment.first + segment.count;
     ++turn.ended_segments;
   }
+  if (turn.ended_segments < turn.segment_count) end_head(turn, turn.segments[turn.ended_segments], begun - 1, rate);
+}
+
+// Ends the tasks of the current segment that come before the current task. What the worker has added up for the segment
+// belongs to the worker until the turn ends; these tasks are measured by their records.
+template <class Faults>
+void Scheduler<Faults>::end_head(Turn& turn, Turn::Segment& segment, std::uint32_t current, double rate) {
+  if (segment.first >= current) return;
+  Turn::Segment head;
+  head.group = segment.group;
+  head.first = segment.first;
+  head.count = current - segment.first;
+  const Turn::Used used = end_tasks(turn, head, nullptr);
+  const double charged_ns = segment.each_ns * head.count;
+  charge(*head.group, static_cast<double>(used.time.count()) * rate - charged_ns);
+  learn(*head.group, used.time, used.tasks);
+  segment.charged_ns -= charged_ns;
+  segment.first = turn.ended_tasks = current;
+  segment.count -= head.count;
+  segment.split = true;
+  refresh(*head.group);
 }
 
 // What tasks of a plain group have used that have all been measured.
 template <class Faults>
 [[gnu::always_inline]] inline void Scheduler<Faults>::count_plain(Group& group, const Turn::Segment& segment,
-                                                                  double rate, Used& all) {
+                                                                  double rate, Turn::Used& all) {
   const Duration used(static_cast<std::int64_t>(std::max(segment.used_ns - segment.outside_ns, 0.0F)));
   all.time += used;
   all.tasks += segment.count;
@@ -192,7 +216,7 @@ template <class Faults>
 // Ends a segment of such tasks that have all succeeded: nobody will ask for them any more, so they are dropped without
 // a look. What they are left with (phase, group) means nothing once they are done.
 template <class Faults>
-inline void Scheduler<Faults>::end_plain_segment(Turn& turn, Turn::Segment& segment, double rate, Used& all) {
+inline void Scheduler<Faults>::end_plain_segment(Turn& turn, Turn::Segment& segment, double rate, Turn::Used& all) {
   Group& group = *segment.group;
   count_plain(group, segment, rate, all);
   group.suspends = false;
@@ -210,8 +234,8 @@ inline void Scheduler<Faults>::end_plain_segment(Turn& turn, Turn::Segment& segm
 
 // Completes and forgets a segment's tasks, all but `stays`, and says what they used.
 template <class Faults>
-auto Scheduler<Faults>::end_tasks(Turn& turn, const Turn::Segment& segment, const TaskRecord* stays) -> Used {
-  Used used;
+auto Scheduler<Faults>::end_tasks(Turn& turn, const Turn::Segment& segment, const TaskRecord* stays) -> Turn::Used {
+  Turn::Used used;
   for (std::uint32_t i = segment.first; i < segment.first + segment.count; ++i) {
     TaskRecord& record = *turn.tasks[i];
     const Time started = turn.goes_on ? std::max(turn.taken_at, turn.entered_body) : record.started_at;

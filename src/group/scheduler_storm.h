@@ -15,38 +15,9 @@
 
 #include "cohort/base/random.h"
 #include "group/scheduler_parts.h"
+#include "group/scheduler_storm_players.h"
 
 namespace cohort::internal {
-
-inline std::string storm_key(int group) { return "g" + std::to_string(group); }
-
-/// A body that is played, not run.
-class StormTask final : public TaskRecord {
- public:
-  enum class Step { kSpend, kSleep, kAwaitOne, kAwaitAll, kAwaitAny, kAwaitFor, kSubmitAndAwait, kSubmit };
-  enum class Where { kOutside, kWaiting, kOnWorker, kAsleep, kParked, kLetGo, kGone };
-
-  StormTask(int number, int group_number)
-      : TaskRecord(storm_key(group_number), "t" + std::to_string(number)), in_group(group_number) {}
-  bool run() override { return true; }
-  [[nodiscard]] bool is_coroutine() const override { return !blocks; }
-
-  int in_group;
-  std::vector<Step> steps;
-  std::size_t next_step = 0;
-  bool blocks = false;  ///< Parks a thread instead of suspending.
-
-  // The model.
-  Where where = Where::kOutside;
-  int settled = 0;
-  bool started = false;
-  bool own = false;
-  bool was_awaited = false;
-  bool stop_asked = false;
-  bool run_by_caller = false;
-  std::uint64_t order = 0;
-  Ref<AwaitState> waits_for;
-};
 
 template <class Faults>
 class Storm {
@@ -75,25 +46,8 @@ class Storm {
   using Step = StormTask::Step;
   static constexpr int kGroups = 5;
   static constexpr std::size_t kGuests = 2;
-
-  struct Worker {
-    enum State { kLooking, kIdle, kInTurn } state = kLooking;
-    bool guest = false;  ///< A caller's thread, which takes only what it brings.
-    Turn turn;
-    StormTask* body = nullptr;
-    StormTask* brought = nullptr;  ///< By a guest.
-    Time busy_until{};
-  };
-  struct Model {
-    std::uint32_t concurrency = 1;
-    std::uint32_t still_out = 0;  ///< After shrinking: so many permits had been given out before.
-    std::uint32_t in_flight = kUnlimited;
-    bool paused = false;
-    bool stopped = false;  ///< By a concurrency of 0.
-    bool rated = false;
-    bool serial = true;  ///< Never had a concurrency above 1: then starts are in order to the letter.
-    std::array<std::uint64_t, kPriorityCount> last_started{};
-  };
+  using Worker = StormWorker;
+  using Model = StormModel;
 
   // ---- setting up
 
@@ -217,19 +171,16 @@ class Storm {
   StormTask& submit(int group, StormTask* submitter) {
     Ref<StormTask> task = make_task(group);
     task->where = Where::kWaiting;
-    const auto origin = submitter == nullptr           ? Scheduler<Faults>::Origin::kOutside
-                        : submitter->in_group == group ? Scheduler<Faults>::Origin::kSameGroup
-                                                       : Scheduler<Faults>::Origin::kOtherGroup;
+    const auto origin = submitter == nullptr           ? Origin::kOutside
+                        : submitter->in_group == group ? Origin::kSameGroup
+                                                       : Origin::kOtherGroup;
     const std::uint64_t open = count([&](const StormTask& each) {
       const bool is_in = each.phase != Phase::kNew && each.phase != Phase::kAtDoor && each.phase != Phase::kParked;
       return each.in_group == group && is_in && each.settled == 0 && !each.is_claimed();
     });
     const std::uint64_t at_door =
         count([&](const StormTask& each) { return each.in_group == group && each.phase == Phase::kAtDoor; });
-    scheduler_.submit(
-        *task, origin,
-        random_.chance(0.5) ? Scheduler<Faults>::FullQueue::kAsGroupSays : Scheduler<Faults>::FullQueue::kCallerWaits,
-        now_);
+    scheduler_.submit(*task, origin, random_.chance(0.5) ? FullQueue::kAsGroupSays : FullQueue::kCallerWaits, now_);
     apply();
     if (at_door != 0) task->order = ++order_;  // They may have come in, before it.
     check_admission(*task, open, at_door);
@@ -254,15 +205,15 @@ class Storm {
   }
 
   // What a worker brings with it when it takes a turn.
-  std::vector<typename Scheduler<Faults>::Submitted> some_arrivals() {
-    std::vector<typename Scheduler<Faults>::Submitted> arrivals;
+  std::vector<Arrival> some_arrivals() {
+    std::vector<Arrival> arrivals;
     for (std::uint64_t i = finishing_ || random_.chance(calm_ ? 0.3 : 0.8) ? 0 : random_.below(4); i > 0; --i) {
       const int group = some_group();
       if (const Group* known = scheduler_.group_of(key(group)); known != nullptr && known->at_door != 0) continue;
       const Ref<StormTask> task = make_task(group);
       task->where = Where::kWaiting;
       task->submitted_at = now_;
-      arrivals.push_back({task.get(), Scheduler<Faults>::Origin::kOutside, Scheduler<Faults>::FullQueue::kAsGroupSays});
+      arrivals.push_back({task.get(), Origin::kOutside, FullQueue::kAsGroupSays});
     }
     return arrivals;
   }
@@ -274,7 +225,7 @@ class Storm {
     task->extras().options = {};
     task->timed = false;
     task->where = Where::kWaiting;
-    scheduler_.follow(*task, *before, Scheduler<Faults>::Origin::kOutside, now_);
+    scheduler_.follow(*task, *before, Origin::kOutside, now_);
     apply();
     if (task->phase != Phase::kDependent) return;
     AwaitState::make(*before)->arm([this, task] {
@@ -355,7 +306,7 @@ class Storm {
     task.count_executors_reference();
     const Group* const known = scheduler_.group_of(key(task.in_group));
     const bool others_at_door = known != nullptr && known->at_door != 0;
-    scheduler_.submit(task, Scheduler<Faults>::Origin::kOutside, Scheduler<Faults>::FullQueue::kAsGroupSays, now_);
+    scheduler_.submit(task, Origin::kOutside, FullQueue::kAsGroupSays, now_);
     apply();
     if (others_at_door) task.order = ++order_;
   }
@@ -608,72 +559,13 @@ class Storm {
         workers_, [](const Worker& each) { return each.brought != nullptr && each.brought->phase == Phase::kNew; }));
   }
 
-  // ---- what must hold after every event
+  // ---- what must hold after every event: scheduler_storm_rules.h
 
-  void check() {
-    const ExecutorStats stats = scheduler_.stats();
-    if (stats.counters.submitted + taken_back() != tasks_.size()) broken_ = "a submitted task was not counted";
-    if (stats.counters.settled_total() >
-        count([](const StormTask& task) { return task.settled != 0 || task.is_claimed(); })) {
-      broken_ = "more settled by the counters than were";
-    }
-    for (int g = 0; g < kGroups; ++g) {
-      Model& model = models_[static_cast<std::size_t>(g)];
-      if (model.still_out != 0) model.still_out = std::min(model.still_out, permits_out(g));
-    }
-    check_nobody_is_forgotten();
-    if (!broken_.empty() && broken_.find(" at ") == std::string::npos) {
-      broken_ += " at " + std::to_string((now_ - start_).count()) + " ns";
-    }
-  }
-
-  // With a worker idle, and none on its way, nothing may be able to run.
-  void check_nobody_is_forgotten() {
-    bool idle = false;
-    for (const Worker& worker : workers_) {
-      if (worker.guest) continue;
-      if (worker.state == Worker::kLooking) return;
-      idle = idle || worker.state == Worker::kIdle;
-    }
-    if (!idle) return;
-    if (scheduler_.chores_wait_since() != Time::max()) broken_ = "chores wait, a worker is idle, and nobody is woken";
-    for (const auto& task : tasks_) {
-      if (could_run(*task)) return fail(*task, "could run, a worker is idle, and nobody is woken");
-    }
-  }
-
-  bool could_run(const StormTask& task) const {
-    if (task.phase == Phase::kContinuing) return true;
-    const Model& model = models_[static_cast<std::size_t>(task.in_group)];
-    const Group* const group = scheduler_.group_of(key(task.in_group));
-    if (group == nullptr || scheduler_.global_running() >= global_limit_ || group->running >= model.concurrency)
-      return false;
-    if (scheduler_.global_running() != permits_out() || group->running != permits_out(task.in_group)) return true;
-    if (task.phase == Phase::kResuming) return true;
-    if (group->jobs != nullptr) return false;
-    if (task.phase != Phase::kWaiting || model.paused || model.stopped || model.rated) return false;
-    if (group->overrunning >= group->limits->max_overrunning) return false;
-    return task.was_awaited ||
-           (group->own < model.in_flight && group->parked < max_parked_ / 4 && scheduler_.stats().parked < max_parked_);
-  }
-
-  // What turns and sleeping bodies hold: one permit of layer 1 a turn, one of layer 3 a group in it.
-  std::uint32_t permits_out() const {
-    std::uint32_t out = count([](const StormTask& task) { return task.holds_global; });
-    for (const Worker& worker : workers_) out += worker.turn.out && worker.turn.global ? 1 : 0;
-    return out;
-  }
-  std::uint32_t permits_out(int group) const {
-    std::uint32_t out = count([&](const StormTask& task) { return task.in_group == group && task.holds_concurrency; });
-    for (const Worker& worker : workers_) {
-      for (std::uint32_t s = 0; worker.turn.out && s < worker.turn.segment_count; ++s) {
-        const Turn::Segment& segment = worker.turn.segments[s];
-        out += segment.concurrency && std::string_view(segment.group->key) == key(group) ? 1 : 0;
-      }
-    }
-    return out;
-  }
-
+  void check();
+  void check_nobody_is_forgotten();
+  bool could_run(const StormTask& task) const;
+  std::uint32_t permits_out() const;
+  std::uint32_t permits_out(int group) const;
   void fail(const StormTask& task, const std::string& rule) {
     if (broken_.empty()) broken_ = "task " + task.task_id() + " of " + key(task.in_group) + ": " + rule;
   }
@@ -758,3 +650,5 @@ std::string run_storm(std::uint64_t seed, std::uint64_t* run_here = nullptr) {
 }
 
 }  // namespace cohort::internal
+
+#include "group/scheduler_storm_rules.h"  // IWYU pragma: keep

@@ -78,8 +78,7 @@ int starts_before_busy_is_next() {
     tasks.push_back(Ref<StormTask>::adopt(new StormTask(static_cast<int>(tasks.size()), group)));
     tasks.back()->home = reinterpret_cast<ExecutorHome*>(&tasks);
     tasks.back()->add_executors_reference();
-    scheduler.submit(*tasks.back(), Scheduler<Faults>::Origin::kOutside, Scheduler<Faults>::FullQueue::kAsGroupSays,
-                     now);
+    scheduler.submit(*tasks.back(), Origin::kOutside, FullQueue::kAsGroupSays, now);
   };
   Turn turn;
   const auto run_next = [&] {

@@ -2,94 +2,14 @@
 
 #include "group/scheduler.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
-#include <memory>
 #include <string>
 #include <vector>
 
+#include "group/scheduler_test_fixture.h"
+
 namespace cohort::internal {
 namespace {
-
-using namespace std::chrono_literals;
-
-class Record final : public TaskRecord {
- public:
-  Record(const std::string& key, const std::string& id) : TaskRecord(key, id) {}
-  bool run() override { return true; }
-};
-
-class SchedulerTest : public ::testing::Test {
- protected:
-  void make(GroupExecutorOptions options) { scheduler = std::make_unique<Scheduler<>>(std::move(options), now); }
-
-  Ref<Record> submit(const std::string& group, const std::string& id) {
-    auto record = Ref<Record>::adopt(new Record(group, id));
-    submit(*record);
-    return record;
-  }
-
-  void submit(Record& record) {
-    record.home = reinterpret_cast<ExecutorHome*>(this);
-    record.add_executors_reference();
-    record.special = record.extras_if_any() != nullptr;
-    record.timed = record.special && record.extras().options.run_timeout;
-    scheduler->submit(record, Scheduler<>::Origin::kOutside, Scheduler<>::FullQueue::kAsGroupSays, now);
-  }
-
-  TaskRecord* begin(Turn& turn) { return turn.begin(now); }
-
-  void end(TaskRecord& record) {
-    record.claim_by_body(TaskStatus::kSuccess);
-    record.publish(now);
-  }
-
-  // Runs all of a turn that has been taken.
-  void run(Turn& turn) {
-    while (TaskRecord* record = begin(turn)) end(*record);
-    scheduler->finish(turn, now);
-  }
-
-  void do_chore(const Chore& chore) {
-    TaskRecord& record = *chore.record;
-    if (chore.kind == Chore::Kind::kSettle) {
-      record.set_error(error_of(record, chore.reason));
-      record.publish(now);
-    }
-    chore.kind == Chore::Kind::kDrop || chore.forgets ? record.drop_executors_reference(now) : record.unref();
-  }
-  // What the caller has to do himself; says how much that is.
-  std::size_t do_own() {
-    const Actions actions = scheduler->take_actions();
-    for (const Chore& chore : actions.own) do_chore(chore);
-    return actions.own.size();
-  }
-  // All that is left to workers.
-  void do_chores() {
-    Turn turn;
-    while (scheduler->take_chores(turn, now)) {
-      while (const Chore* chore = turn.begin_chore(now)) do_chore(*chore);
-      turn.left_body = now;
-      scheduler->finish(turn, now);
-    }
-  }
-  void shut_down(const std::string& group) {
-    EndJob job;
-    for (bool more = scheduler->shutdown_group(group, job, now); more;) more = scheduler->end_some(job, now);
-  }
-
-  void TearDown() override {
-    if (!scheduler) return;
-    do_own();
-    do_chores();
-    EXPECT_EQ(scheduler->present(), 0U);
-    EXPECT_EQ(scheduler->global_running(), 0U);
-  }
-
-  Time now{1h};
-  std::unique_ptr<Scheduler<>> scheduler;
-};
 
 // A shutdown of many tasks is done in portions, with other events in between.
 TEST_F(SchedulerTest, AGroupThatIsBeingShutDownStartsNothing) {
@@ -212,7 +132,7 @@ TEST_F(SchedulerTest, ATaskMayFollowOneWhoseGroupIsNotResolvedYet) {
   auto second = Ref<Record>::adopt(new Record("a", "second"));
   second->home = first->home;
   second->add_executors_reference();
-  scheduler->follow(*second, *first, Scheduler<>::Origin::kOutside, now);
+  scheduler->follow(*second, *first, Origin::kOutside, now);
   EXPECT_EQ(second->phase, Phase::kDependent);
   scheduler->resolved("a", {}, now);
   shut_down("a");
@@ -225,7 +145,8 @@ TEST_F(SchedulerTest, AGroupWhoseTasksHaveResultsCanBeEvicted) {
   ASSERT_TRUE(scheduler->take(turn, now));
   end(*begin(turn));
 
-  EXPECT_TRUE(scheduler->evict("a", {}, now)) << "its result is out, though its worker has not given the turn back";
+  EXPECT_TRUE(scheduler->evict("a", GroupLimits(), now))
+      << "its result is out, though its worker has not given the turn back";
   scheduler->finish(turn, now);
   now += 1ms;
   scheduler->tick(now);
@@ -455,6 +376,7 @@ TEST_F(SchedulerTest, WhatHasEndedInALongTurnGivesItsPermitsBack) {
   EXPECT_FALSE(scheduler->take(other, now));
   scheduler->remove_idle_worker();
   scheduler->give_back(turn, now);
+  do_chores();  // What has ended is dropped by a worker.
   ASSERT_TRUE(scheduler->take(other, now));
   EXPECT_EQ(other.tasks[0], next.get());
   run(other);
@@ -467,13 +389,13 @@ TEST_F(SchedulerTest, WhatArrivesWithAWorkerAndCanRunGoesStraightIntoItsTurn) {
   Turn turn;
   std::vector<Ref<Record>> made;
   const auto arrive = [&](std::initializer_list<std::pair<const char*, const char*>> labels) {
-    std::vector<Scheduler<>::Submitted> arrivals;
+    std::vector<Arrival> arrivals;
     for (const auto& [group, id] : labels) {
       made.push_back(Ref<Record>::adopt(new Record(group, id)));
       made.back()->home = reinterpret_cast<ExecutorHome*>(this);
       made.back()->add_executors_reference();
       made.back()->submitted_at = now;
-      arrivals.push_back({made.back().get(), Scheduler<>::Origin::kOutside, Scheduler<>::FullQueue::kAsGroupSays});
+      arrivals.push_back({made.back().get(), Origin::kOutside, FullQueue::kAsGroupSays});
     }
     return arrivals;
   };

@@ -3,6 +3,7 @@
 // Part of Scheduler: time-outs, the ends of sleeps, rates, eviction.
 
 #include "group/scheduler.h"
+#include "group/scheduler_scopes.h"
 
 namespace cohort::internal {
 
@@ -36,7 +37,6 @@ template <class Faults>
 void Scheduler<Faults>::arm_run_limit(TaskRecord& record) {
   TaskExtras* extras = record.extras_if_any();
   if (extras == nullptr) return;
-  if (!extras->options.run_timeout && !extras->options.queue_timeout && extras->limit.armed()) return;  // The deadline.
   Time limit = extras->options.deadline.value_or(Time::max());
   if (extras->options.run_timeout) limit = std::min(limit, saturating_add(now_, *extras->options.run_timeout));
   arm_promptly(*extras, limit);
@@ -67,15 +67,16 @@ void Scheduler<Faults>::tick(Time now) {
   many_are_due_ = next_timer().value_or(Time::max()) <= now_;
 }
 
-// Of what is due at most so many, the others next time.
+// Of what is due at most so many, the others next time. Each queue has a share of them, so that none waits until
+// another is empty: there may always be sleeps that are due.
 template <class Faults>
 void Scheduler<Faults>::tick_some(int most) {
   in_tick_ = true;
-  const auto each_due = [&](TimerQueue& timers, auto&& fire) {
-    for (Timer* timer = nullptr; most > 0 && (timer = timers.pop_due(now_)) != nullptr; --most) fire(*timer);
+  const auto fire_some = [&](TimerQueue& timers, int& left, auto&& fire) {
+    for (Timer* timer = nullptr; left > 0 && (timer = timers.pop_due(now_)) != nullptr; --left) fire(*timer);
   };
-  each_due(alarm_timers_, [this](Timer& timer) { sound(timer); });
-  each_due(rate_timers_, [this](Timer& timer) { refresh(static_cast<Group::Pace::RateTimer&>(timer).group); });
+  const auto on_alarm = [this](Timer& timer) { sound(timer); };
+  const auto on_rate = [this](Timer& timer) { refresh(static_cast<Group::Pace::RateTimer&>(timer).group); };
   const auto on_task_timer = [this](Timer& timer) {
     auto& owned = static_cast<TaskExtras::OwnedTimer&>(timer);
     owned.is_prompt = owned.wakes;
@@ -85,9 +86,21 @@ void Scheduler<Faults>::tick_some(int most) {
       on_limit(owned.record);
     }
   };
-  each_due(prompt_timers_, on_task_timer);
-  each_due(limit_timers_, on_task_timer);
-  if (evict_at_ <= now_ && most > 0) evict_idle();
+  int left = 0;
+  const auto with_share = [&](TimerQueue& timers, auto&& fire) {
+    int share = std::max(1, most / 4);
+    fire_some(timers, share, fire);
+    left += share;
+  };
+  with_share(alarm_timers_, on_alarm);
+  with_share(rate_timers_, on_rate);
+  with_share(prompt_timers_, on_task_timer);
+  with_share(limit_timers_, on_task_timer);
+  fire_some(alarm_timers_, left, on_alarm);
+  fire_some(rate_timers_, left, on_rate);
+  fire_some(prompt_timers_, left, on_task_timer);
+  fire_some(limit_timers_, left, on_task_timer);
+  if (evict_at_ <= now_) evict_idle();
   in_tick_ = false;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "group/scheduler.h"
+#include "group/scheduler_scopes.h"
 
 namespace cohort::internal {
 
@@ -57,8 +58,8 @@ void Scheduler<Faults>::add_blocked(Group& group, Bound by, Duration passed) {
 // A task may have its result before the worker has given the turn back. (What the worker writes of a task it writes
 // before the result can be seen.)
 template <class Faults>
-auto Scheduler<Faults>::ended_in_turns(const Group& group) const -> Ended {
-  Ended ended;
+auto Scheduler<Faults>::ended_in_turns(const Group& group) const -> EndedInTurns {
+  EndedInTurns ended;
   for (Turn* turn = turns_.front(); turn != nullptr; turn = IntrusiveList<Turn>::next(*turn)) {
     const std::uint32_t begun = turn->begun();
     for (std::uint32_t s = turn->ended_segments; s < turn->segment_count; ++s) {
@@ -92,7 +93,7 @@ ExecutorStats Scheduler<Faults>::stats() const {
     stats.counters += group.counters;
     stats.running += group.running;
     if (group.running == 0) return;
-    const Ended ended = ended_in_turns(group);
+    const EndedInTurns ended = ended_in_turns(group);
     stats.counters += ended.counters;
     stats.running -= ended.running;
   });
@@ -109,7 +110,7 @@ Result<GroupStats> Scheduler<Faults>::group_stats(std::string_view key, Time now
   note_bound(*group, group->bound);
   auto blocked = group->blocked ? group->blocked->by : std::array<Duration, kBoundCount>{};
   blocked[static_cast<std::size_t>(Bound::kWorkers)] = group->blocked_by_workers;
-  const Ended ended = ended_in_turns(*group);
+  const EndedInTurns ended = ended_in_turns(*group);
   TaskCounters counters = group->counters;
   counters += ended.counters;
   return GroupStats{.group = std::string(group->key),
@@ -125,13 +126,15 @@ Result<GroupStats> Scheduler<Faults>::group_stats(std::string_view key, Time now
 }
 
 template <class Faults>
-std::vector<std::string> Scheduler<Faults>::active_groups() const {
-  std::vector<std::string> keys;
-  groups_.for_each([&](const Group& group) {
-    if (group.present > group.overrunning + ended_in_turns(group).tasks) keys.emplace_back(group.key);
-  });
-  std::ranges::sort(keys);
-  return keys;
+bool Scheduler<Faults>::find_active(std::size_t& place, std::vector<std::string>& keys) const {
+  for (int left = Faults::kPortion; left > 0; --left) {
+    const Group* const group = groups_.next(place);
+    if (group == nullptr) return false;
+    place = group->place + std::size_t{1};
+    if (group->present == 0) continue;
+    if (group->present > group->overrunning + ended_in_turns(*group).tasks) keys.emplace_back(group->key);
+  }
+  return true;
 }
 
 template <class Faults>
@@ -213,7 +216,8 @@ Explanation Scheduler<Faults>::explain(TaskRecord& record, Time now) {
     default: result.text = who + (record.has_begun() ? " is running" : " is about to run"); return result;
   }
   result.holders = holders(group, result.bound);
-  result.text = describe(group, result.bound) + "; " + std::to_string(result.ahead) + " ahead";
+  const std::string some = result.ahead == kMostLookedAt ? "at least " : "";
+  result.text = describe(group, result.bound) + "; " + some + std::to_string(result.ahead) + " ahead";
   return result;
 }
 
@@ -268,20 +272,25 @@ std::vector<std::string> Scheduler<Faults>::holders(const Group& group, Bound bo
       add(task->task_id());
     }
   } else {
-    groups_.for_each([&](const Group& other) {
-      if (other.suspended != 0) add(other.key);
-    });
+    std::size_t place = 0;
+    for (int left = kMostLookedAt; left > 0 && names.size() < kMost; --left) {
+      const Group* const other = groups_.next(place);
+      if (other == nullptr) break;
+      place = other->place + std::size_t{1};
+      if (other->suspended != 0) add(other->key);
+    }
   }
   return names;
 }
 
-// Resumed and awaited tasks go first, then by priority; the every-fourth rule makes this an estimate.
+// Resumed and awaited tasks go first, then by priority; the every-fourth rule makes this an estimate. Counts no further
+// than kMostLookedAt.
 template <class Faults>
 std::uint64_t Scheduler<Faults>::count_ahead(const Group& group, const TaskRecord& record) const {
   std::uint64_t ahead = 0;
   const auto count = [&](const TaskList& list) {
     for (TaskRecord* task = list.front(); task != nullptr; task = TaskList::next(*task)) {
-      if (task == &record) return false;
+      if (task == &record || ahead == kMostLookedAt) return false;
       ++ahead;
     }
     return true;

@@ -4,13 +4,12 @@
 #include <array>
 #include <utility>
 
+#include "cohort/task/internal/executor_access.h"
 #include "cohort/task/internal/listener_scope.h"
 
 namespace cohort::internal {
 namespace {
 
-constexpr int kTriesForRoom = 1000;
-constexpr Duration kFewMicroseconds = std::chrono::microseconds(20);
 constexpr Duration kWorthWaking = std::chrono::milliseconds(2);
 
 std::uint32_t threads_of(const GroupExecutorOptions& options) {
@@ -69,121 +68,11 @@ void ThreadDriver::end() {
   if (last.joinable()) last.join();
 }
 
-TaskRecord* ThreadDriver::own_task() const {
-  TaskRecord* task = current_task();
-  return task != nullptr && task->home == &home_ ? task : nullptr;
-}
-
-Scheduler<>::Origin ThreadDriver::origin_of(const TaskRecord& record) const {
-  const TaskRecord* submitter = own_task();
-  if (submitter == nullptr) return Scheduler<>::Origin::kOutside;
-  return submitter->label().key() == record.label().key() ? Scheduler<>::Origin::kSameGroup
-                                                          : Scheduler<>::Origin::kOtherGroup;
-}
-
-// A task, a chore or a listener on a worker must not wait for a place: what it waits for may wait for its thread, or
-// for the permits of the task.
-bool ThreadDriver::may_wait_at_door() {
-  return current_runner_ == nullptr && driver_of_thread_ == nullptr && current_task() == nullptr;
-}
-
-Scheduler<>::FullQueue ThreadDriver::full_queue(bool paced) {
-  if (!may_wait_at_door()) return Scheduler<>::FullQueue::kNeverWait;
-  return paced ? Scheduler<>::FullQueue::kBlock : Scheduler<>::FullQueue::kAsGroupSays;
-}
-
-void ThreadDriver::submit(TaskRecord& record, bool paced) {
-  record.submitted_at = clock_.now();
-  if (listener_) tell(TaskEvent::Kind::kSubmitted, record, record.submitted_at);
-  const Scheduler<>::Origin origin = origin_of(record);
-  if (policy_.has_resolver()) be_resolved(record);
-  if (!paced && keys_that_block_.may_have(record.label().key_hash()) && may_wait_at_door()) {
-    return submit_or_wait(record);
-  }
-  record.note = Scheduler<>::note_of(origin, full_queue(paced));
-  leave_in_inbox(std::array{&record});
-}
-
-// With one look at the clock and one at who attends. Not where one of them may have to block the submitter, which the
-// resolver may say only when it is asked.
-void ThreadDriver::submit_all(std::span<TaskRecord* const> records, bool paced) {
-  const auto may_block = [&](const TaskRecord* record) {
-    return policy_.has_resolver() || keys_that_block_.may_have(record->label().key_hash());
-  };
-  if (!paced && may_wait_at_door() && std::ranges::any_of(records, may_block)) {
-    for (TaskRecord* record : records) submit(*record, paced);
-    return;
-  }
-  const Time now = clock_.now();
-  for (TaskRecord* record : records) {
-    record->submitted_at = now;
-    if (listener_) tell(TaskEvent::Kind::kSubmitted, *record, now);
-    record->note = Scheduler<>::note_of(origin_of(*record), full_queue(paced));
-  }
-  while (!records.empty()) {
-    const std::size_t count = std::min(records.size(), std::size_t{Turn::kMaxTasks});
-    leave_in_inbox(records.first(count));
-    records = records.subspan(count);
-  }
-}
-
-void ThreadDriver::leave_in_inbox(std::span<TaskRecord* const> records) {
-  inbox_.put(records, [&](auto has_room) { make_room(has_room); });
-  if (!attended_.load(std::memory_order_seq_cst)) look();
-}
-
-void ThreadDriver::submit_or_wait(TaskRecord& record) {
-  std::unique_ptr<Runner> guest;
-  with_scheduler([&](Scheduler<>& scheduler, Time now) COHORT_REQUIRES(mutex_) {
-    scheduler.submit(record, Scheduler<>::Origin::kOutside, Scheduler<>::FullQueue::kCallerWaits, now);
-    if (record.phase == Phase::kAtDoor) guest = stand_at_door(record);
-  });
-  if (guest) wait_at_door(record, std::move(guest));
-}
-
-std::unique_ptr<ThreadDriver::Runner> ThreadDriver::stand_at_door(const TaskRecord& record) {
-  std::unique_ptr<Runner> guest = take_guest();
-  waiting_.emplace(&record, guest.get());
-  return guest;
-}
-
-// Returns when the task stands there no more. If this thread is to run it, it has.
-void ThreadDriver::wait_at_door(const TaskRecord& record, std::unique_ptr<Runner> guest) {
-  {
-    MutexLock lock(mutex_);
-    while (record.phase == Phase::kAtDoor && !guest->turn->out) {
-      guest->asleep = true;
-      guest->wake.wait(mutex_);
-    }
-    guest->asleep = false;
-    guest->called.store(false, std::memory_order_relaxed);
-    if (!guest->turn->out) {
-      // It may have been let in by an event whose driver has not come to that yet.
-      if (const auto own = waiting_.find(&record); own != waiting_.end() && own->second == guest.get()) {
-        waiting_.erase(own);
-      }
-      guests_.push_back(std::move(guest));
-      return;
-    }
-  }
-  run_on_guest(std::move(guest));
-}
-
-// The first who submits to a group asks for its limits, before he has any lock.
-void ThreadDriver::be_resolved(const TaskRecord& record) {
-  const TaskLabel& label = record.label();
-  if (keys_seen_.may_have(label.key_hash()) || label.key().empty() || label.key().size() > TaskLabel::kMaxKeyBytes)
-    return;
-  if (!may_wait_at_door()) return;  // It waits for no resolver either.
-  give_answer(label.key());
-}
-
 void ThreadDriver::resolve(const Group& group) { give_answer(group.key); }
 
 void ThreadDriver::give_answer(std::string_view key) {
   const GroupLimits answer = policy_.ask(key);
-  while (with_scheduler([&](Scheduler<>& scheduler, Time now) { return scheduler.resolved(key, answer, now); })) {
-  }
+  in_portions([&](Scheduler<>& scheduler, Time now) { return scheduler.resolved(key, answer, now); });
 }
 
 ResolvedLimits ThreadDriver::resolve(std::string_view key) {
@@ -198,8 +87,12 @@ void ThreadDriver::clear_limits(std::string_view key) {
 }
 
 Result<void> ThreadDriver::evict(std::string_view key) {
-  const GroupLimits answer = policy_.ask(key);
-  return with_scheduler([&](Scheduler<>& scheduler, Time now) { return scheduler.evict(key, answer, now); });
+  const auto try_with = [&](const std::optional<GroupLimits>& answer) {
+    return with_scheduler([&](Scheduler<>& scheduler, Time now) { return scheduler.evict(key, answer, now); });
+  };
+  Result<bool> evicted = try_with(std::nullopt);
+  if (evicted && !*evicted) evicted = try_with(policy_.ask(key));
+  return evicted ? Result<void>() : evicted.error();
 }
 
 // In steps. What the caller is to do itself it does after the last one: while there is a job the group starts nothing.
@@ -208,8 +101,10 @@ void ThreadDriver::end_work(Begin&& begin) {
   EndJob job;
   std::vector<Chore> own;
   bool begun = false;
-  for (bool more = true; more;) {
+  bool more = true;
+  for (int holds = 1; more; ++holds) {
     const OutsideBody outside(&clock_);
+    if (holds % kHoldsInARow == 0) std::this_thread::sleep_for(kBreath);
     Aftermath after;
     {
       MutexLock lock(mutex_);
@@ -235,7 +130,7 @@ void ThreadDriver::close_lease(const GroupLease& lease) {
 
 // Takes tasks out of the inbox. Their lines are in another processor's cache: they are all asked for before the first
 // one is needed.
-std::span<const Scheduler<>::Submitted> ThreadDriver::fetch(Arrivals& arrivals, std::uint32_t most) {
+std::span<const Arrival> ThreadDriver::fetch(Arrivals& arrivals, std::uint32_t most) {
   std::uint32_t count = 0;
   while (count < std::min(Turn::kMaxTasks, most)) {
     TaskRecord* record = inbox_.peek(count);
@@ -244,10 +139,10 @@ std::span<const Scheduler<>::Submitted> ThreadDriver::fetch(Arrivals& arrivals, 
     arrivals[count++].record = record;
   }
   inbox_.pop(count);
-  const std::span<Scheduler<>::Submitted> fetched(arrivals.data(), count);
-  for (Scheduler<>::Submitted& each : fetched) {
-    each.origin = Scheduler<>::origin_of(each.record->note);
-    each.full = Scheduler<>::full_of(each.record->note);
+  const std::span<Arrival> fetched(arrivals.data(), count);
+  for (Arrival& each : fetched) {
+    each.origin = internal::origin_of(each.record->note);
+    each.full = full_of(each.record->note);
   }
   return fetched;
 }
@@ -278,41 +173,10 @@ void ThreadDriver::look() {
   {
     MutexLock lock(mutex_);
     const Time now = clock_.now();
-    take_in(now, kTakenInAtOnce);
+    take_in(now, has_many_refusals() ? 1 : kTakenInAtOnce);
     follow_up(after, now);
   }
   perform(after);
-}
-
-// For a submitter that has a ticket and finds no place in the ring. While another thread is about to take tasks out,
-// the submitter first gives it a moment: the less a producer is ahead of the workers, the more of its tasks are still
-// in a cache. Otherwise the submitter takes tasks out itself. It never waits for the lock, and starts no threads (which
-// needs the lock): the holder of the lock may be waiting for this ticket to be used. So the minder does what follows.
-// While workers have not caught up with the tasks that were refused, a thread that is not the executor's also waits,
-// but not for long: it may hold what they need.
-template <class HasRoom>
-void ThreadDriver::make_room(HasRoom has_room) {
-  constexpr int kMostWaits = 50;
-  int waited = 0;
-  for (int tries = 0; !has_room(); ++tries) {
-    if (tries < kTriesForRoom && attended_.load(std::memory_order_relaxed)) {
-      pause_processor();
-    } else if (mutex_.try_lock()) {
-      bool notify_minder = false;
-      const bool many = has_many_refusals() && driver_of_thread_ != this;
-      const bool waits = many && ++waited < kMostWaits;
-      if (!waits) {
-        const Time now = clock_.now();
-        take_in(now, many ? 1 : kTakenInAtOnce);
-        notify_minder = scheduler_.has_actions() && begin_minding(now);
-      }
-      mutex_.unlock();
-      if (notify_minder) mind_wake_.notify_one();
-      if (waits) std::this_thread::sleep_for(kFewMicroseconds);
-    } else {
-      std::this_thread::yield();
-    }
-  }
 }
 
 // To be called before the lock is released after any event.
@@ -460,7 +324,7 @@ bool ThreadDriver::wait_for_progress(Reached&& reached, Time until) {
 Result<void> ThreadDriver::drain(std::string_view key, Duration timeout) {
   COHORT_ASSERT(!ListenerScope::is_inside(),
                 "a listener must not drain a group: it runs on the threads that run tasks");
-  TaskRecord* task = own_task();
+  TaskRecord* const task = current_task();  // Perhaps of another executor.
   const Time until = saturating_add(clock_.now(), timeout);
   with_scheduler([&](Scheduler<>& scheduler, Time now) { scheduler.begin_drain(key, now); });
   std::unique_ptr<Error> conflict;
@@ -474,9 +338,11 @@ Result<void> ThreadDriver::drain(std::string_view key, Duration timeout) {
     const std::size_t need = open.size();
     drained = need == 0;
     auto state = AwaitState::make(std::move(open), need);
-    Awaiting awaiting(*state, false);
-    conflict = refusal(*task, awaiting);
-    if (!drained && !conflict) conflict = await(*state, until == Time::max() ? std::nullopt : std::optional(until));
+    if (task == own_task()) {
+      Awaiting awaiting(*state, false);
+      conflict = refusal(*task, awaiting);
+    }
+    if (!drained && !conflict) conflict = ExecutorAccess::await(*state, until);
   }
   with_scheduler([&](Scheduler<>& scheduler, Time now) { scheduler.end_drain(key, now); });
   if (conflict) return std::move(*conflict);
@@ -497,8 +363,7 @@ Result<void> ThreadDriver::shutdown(Duration timeout) {
   if (wait_for_progress(is_quiet, until)) return {};
   if (with_scheduler([](Scheduler<>& scheduler, Time) { return scheduler.is_drained(); })) return {};
   EndAll all;
-  while (with_scheduler([&](Scheduler<>& scheduler, Time now) { return scheduler.cancel_all(all, now); })) {
-  }
+  in_portions([&](Scheduler<>& scheduler, Time now) { return scheduler.cancel_all(all, now); });
   return Error{
       ErrorCode::kTimedOut, "tasks were left when the time to shut down ran out; they have been cancelled", {}};
 }

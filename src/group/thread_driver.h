@@ -129,6 +129,14 @@ class ThreadDriver {
     }
   }
 
+  /// Calls an event that is done in portions until it says false.
+  template <class Event>
+  void in_portions(Event&& event) {
+    for (int holds = 1; with_scheduler(event); ++holds) {
+      if (holds % kHoldsInARow == 0) std::this_thread::sleep_for(kBreath);
+    }
+  }
+
  private:
   struct Runner;
   // What is left to do after the lock is released.
@@ -202,8 +210,8 @@ class ThreadDriver {
   };
 
   // Events.
-  using Arrivals = std::array<Scheduler<>::Submitted, Turn::kMaxTasks>;
-  std::span<const Scheduler<>::Submitted> fetch(Arrivals& arrivals, std::uint32_t most) COHORT_REQUIRES(mutex_);
+  using Arrivals = std::array<Arrival, Turn::kMaxTasks>;
+  std::span<const Arrival> fetch(Arrivals& arrivals, std::uint32_t most) COHORT_REQUIRES(mutex_);
   void take_in(Time now, std::uint32_t most) COHORT_REQUIRES(mutex_);
   // Then workers take in nothing more, and submitters are slowed down.
   [[nodiscard]] bool has_many_refusals() const COHORT_REQUIRES(mutex_) {
@@ -236,9 +244,9 @@ class ThreadDriver {
   void end_work(Begin&& begin);
   void tell(TaskEvent::Kind kind, const TaskRecord& record, Time at, TaskStatus status = TaskStatus::kSuccess);
   [[nodiscard]] TaskRecord* own_task() const;
-  [[nodiscard]] Scheduler<>::Origin origin_of(const TaskRecord& record) const;
+  [[nodiscard]] Origin origin_of(const TaskRecord& record) const;
   [[nodiscard]] static bool may_wait_at_door();
-  [[nodiscard]] static Scheduler<>::FullQueue full_queue(bool paced);
+  [[nodiscard]] static FullQueue full_queue(bool paced);
 
   // Threads.
   void start(Runner& runner) COHORT_EXCLUDES(mutex_);
@@ -290,6 +298,10 @@ class ThreadDriver {
   static constexpr Duration kLookEvery = std::chrono::milliseconds(1);
   static constexpr Duration kLongTask = std::chrono::microseconds(500);
   static constexpr Duration kChoresWaitFor = std::chrono::milliseconds(1);
+  // A thread that takes the lock again and again pauses after every few times: a lock that is not fair goes to it, and
+  // threads that sleep until they get the lock would not.
+  static constexpr int kHoldsInARow = 4;
+  static constexpr Duration kBreath = std::chrono::microseconds(200);
 
   static thread_local Runner* current_runner_;
 

@@ -157,9 +157,10 @@ std::unique_ptr<Error> ThreadDriver::refusal(TaskRecord& task, Awaiting& awaitin
 // The task is parked: looks at what is left of the awaited, and has it told when they are done.
 void ThreadDriver::begin_await(TaskRecord& record, Awaiting& awaiting) {
   AwaitState& state = awaiting.state;
-  while (!awaiting.is_through()) {
-    if (!with_scheduler([&](Scheduler<>& scheduler, Time now) { return scheduler.check_more(record, awaiting, now); }))
-      break;
+  if (!awaiting.is_through()) {
+    in_portions([&](Scheduler<>& scheduler, Time now) {
+      return scheduler.check_more(record, awaiting, now) && !awaiting.is_through();
+    });
   }
   if (awaiting.is_far && awaiting.cycle.empty()) {
     ExecutorAccess::mark_awaited_elsewhere(record, state);
@@ -206,6 +207,7 @@ std::unique_ptr<Error> ThreadDriver::await(AwaitState& state, std::optional<Time
   }
   begin_await(*task, awaiting);
   {
+    const OutsideBody outside(nullptr);  // It is woken by the driver, and may wait for the lock then.
     MutexLock lock(mutex_);
     while (!runner.called.load(std::memory_order_relaxed)) {
       runner.asleep = true;
@@ -242,8 +244,7 @@ void ThreadDriver::submit_here(TaskRecord& record) {
   std::unique_ptr<Runner> guest;
   std::unique_ptr<Runner> at_door;
   with_scheduler([&](Scheduler<>& scheduler, Time now) COHORT_REQUIRES(mutex_) {
-    scheduler.submit(record, origin_of(record),
-                     may_wait_at_door() ? Scheduler<>::FullQueue::kCallerWaits : Scheduler<>::FullQueue::kNeverWait,
+    scheduler.submit(record, origin_of(record), may_wait_at_door() ? FullQueue::kCallerWaits : FullQueue::kNeverWait,
                      now);
     guest = take_guest();
     if (!scheduler.take_only(record, *guest->turn, now)) guests_.push_back(std::move(guest));

@@ -38,6 +38,7 @@ ThreadDriver::Runner& ThreadDriver::spare_runner() {
 }
 
 void ThreadDriver::start(Runner& runner) {
+  const OutsideBody outside(nullptr);
   std::thread thread;
   try {
     thread = std::thread([this, &runner] { work(runner); });
@@ -139,7 +140,8 @@ bool ThreadDriver::next_turn(Runner& runner) {
 
 ThreadDriver::Next ThreadDriver::take_chores(Runner& runner, Time now) {
   const bool alone = std::exchange(runner.chore_turns, scheduler_.chore_turns() + 1) == scheduler_.chore_turns();
-  if (alone && scheduler_.take_chores(*runner.turn, now)) {
+  const bool is_needed = alone || scheduler_.chores_wait_since() <= now - kChoresWaitFor;
+  if (is_needed && scheduler_.take_chores(*runner.turn, now)) {
     enter_turn(runner, now);
     return Next::kRun;
   }

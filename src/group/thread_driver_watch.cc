@@ -12,12 +12,6 @@
 #include "group/thread_driver.h"
 
 namespace cohort::internal {
-namespace {
-
-constexpr Duration kBreath = std::chrono::microseconds(200);
-
-}  // namespace
-
 // What the kernel says: neither running nor waiting for a processor. One that is merely preempted is not blocked.
 bool is_blocked_in_kernel(std::int32_t thread_id) {
   const std::string path = "/proc/self/task/" + std::to_string(thread_id) + "/stat";
@@ -105,7 +99,7 @@ void ThreadDriver::look_around() {
     Aftermath after;
     MutexLock lock(mutex_);
     const Time now = clock_.now();
-    take_in(now, kTakenInAtOnce);
+    take_in(now, has_many_refusals() ? 1 : kTakenInAtOnce);
     for (const auto& runner : runners_) {
       if (!runner->in_turn || (!runner->has_slot && !runner->for_chores)) continue;
       if ((runner->blocked && !runner->in_batch) || !runner->in_body.load(std::memory_order_relaxed)) continue;

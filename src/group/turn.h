@@ -37,6 +37,7 @@ struct Turn : ListLinks<Turn> {
     bool concurrency = false;  ///< Holds a permit of layer 3.
     bool in_flight = false;    ///< Holds a place of layer 2.
     bool plain = false;        ///< None of its tasks has a time limit, and its group was plain, see Group.
+    bool split = false;        ///< Some of its tasks have been ended before the others.
     double each_ns = 0;        ///< Charged for each task when it was taken, before the weight.
     double charged_ns = 0;     ///< Charged for all of it so far.
     // Added up by a worker that measures.
@@ -45,6 +46,12 @@ struct Turn : ListLinks<Turn> {
     float queued_ns = 0;
     float used_ns = 0;
     float outside_ns = 0;  ///< In which its tasks waited for their executor's own lock: no time of theirs.
+  };
+
+  /// What ended tasks took.
+  struct Used {
+    Duration time{0};
+    std::uint32_t tasks = 0;
   };
 
   /// The next task to run, begun; null when there is none left.
@@ -155,6 +162,14 @@ struct Turn : ListLinks<Turn> {
 
  private:
   std::atomic<std::uint64_t> cursor_{0};
+};
+
+/// What turns that are out still hold of a group for tasks that have a result already.
+struct EndedInTurns {
+  std::uint32_t tasks = 0;
+  std::uint32_t running = 0;  // Permits of layer 3 that only such tasks have.
+  std::uint32_t own = 0;      // And places in layer 2.
+  TaskCounters counters;
 };
 
 }  // namespace cohort::internal

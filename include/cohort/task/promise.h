@@ -79,8 +79,8 @@ class PromiseRecord final : public ResultRecord<T> {
 ///
 ///     Promise<int> promise("answer", [] { /* somebody called cancel() on a handle */ });
 ///     TaskHandle<int> handle = promise.handle();
-///     … on any thread: promise.settle(42);
-///     co_await handle;
+///     std::thread other([promise = std::move(promise)]() mutable { promise.settle(42); });
+///     TaskResult<int> answer = co_await handle;
 ///
 /// A task that awaits a Promise keeps its permits, as if it slept. Exception: if a task of the same executor settles
 /// the Promise, make the Promise for that executor. The awaiting task then parks, so its permits cannot keep the

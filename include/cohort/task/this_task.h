@@ -33,7 +33,7 @@ namespace this_task {
 /// thread then takes over at once. Without the region, it takes over only when the executor notices the block.
 ///
 ///     const BlockingRegion region;
-///     file.read(…);
+///     std::getline(file, line);
 ///
 /// Outside a task the region does nothing. Thread-safety: confined to the thread that made it.
 class BlockingRegion {

@@ -27,7 +27,7 @@ class TaskRecord;
 class ExecutorHome {
  public:
   static ExecutorHome& open(Executor& executor);
-  /// Waits for visitors. All tasks must be done.
+  /// Waits for visitors. All tasks must be done. The thread must not be a visitor itself.
   void close();
 
   /// Call it only during a Visit that has an executor, or inside a task of the executor.
@@ -44,11 +44,15 @@ class ExecutorHome {
     [[nodiscard]] Executor* executor() const { return executor_; }
 
    private:
+    friend class ExecutorHome;
     ExecutorHome* home_;
     Executor* executor_;
+    Visit* outer_;  // Of this thread.
   };
 
  private:
+  [[nodiscard]] bool is_visited_by_this_thread() const;
+
   std::atomic<Executor*> executor_{nullptr};
   std::atomic<std::uint32_t> visitors_{0};
 };
