@@ -29,6 +29,8 @@
 #include "cohort/group/group_executor.h"
 #include "cohort/task/sleep.h"
 #include "cohort/task/task.h"
+#include "group_ends.h"
+#include "group_parts.h"
 #include "harness.h"
 
 namespace {
@@ -36,36 +38,7 @@ namespace {
 using namespace std::chrono_literals;
 using cohort::GroupExecutor;
 using cohort::TaskHandle;
-using cohort::bench::Suite;
-using Clock = std::chrono::steady_clock;
-
-constexpr int kTasks = 1'000'000;
-constexpr int kWarmUp = 100'000;  // Everybody has his memory and his groups before the clock runs.
-constexpr int kGroups = 1000;
-constexpr unsigned kWorkers = 2;
-
-std::vector<std::string> make_keys(int count) {
-  std::vector<std::string> keys;
-  for (int i = 0; i < count; ++i) keys.push_back("tenant-" + std::to_string(i));
-  return keys;
-}
-
-template <class Run>
-double seconds(Run&& run) {
-  const auto start = Clock::now();
-  run();
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-template <class Run>
-double ns_per_task(Run&& run, int tasks = kTasks) {
-  return seconds(run) * 1e9 / tasks;
-}
-
-[[noreturn]] void fail(const char* what) {
-  std::fprintf(stderr, "%s\n", what);
-  std::_Exit(1);
-}
+using namespace cohort::bench;
 
 // ---- many short tasks
 
@@ -230,12 +203,6 @@ double cohort_batches(bool execute_all) {
 
 // ---- blocking
 
-void spin_for(std::chrono::nanoseconds duration) {
-  const auto end = Clock::now() + duration;
-  while (Clock::now() < end) {
-  }
-}
-
 // The 99th percentile, in microseconds, of the time from submit to end of a task of 10 us, one every millisecond.
 double p99_of_quick_tasks(bool beside_blockers) {
   GroupExecutor executor({.groups = {{"blocks", {.max_concurrency = 64}}}, .threads = kWorkers});
@@ -325,14 +292,6 @@ double sleepers() {
   return took * 1e3;
 }
 
-double resident_bytes() {
-  std::ifstream file("/proc/self/statm");
-  double total = 0;
-  double resident = 0;
-  file >> total >> resident;
-  return resident * static_cast<double>(sysconf(_SC_PAGESIZE));
-}
-
 double bytes_per_waiting_task() {
   GroupExecutor executor({.defaults = {.max_waiting = cohort::kUnlimited}, .threads = kWorkers});
   const auto keys = make_keys(kGroups);
@@ -376,128 +335,6 @@ double idle_cpu() {
   const double before = cpu_ms();
   std::this_thread::sleep_for(2s);
   return cpu_ms() - before;
-}
-
-// ---- many ends at once, slow destructors, keys that come and go
-
-// Coroutines that want to go on sooner than two threads can serve them, for eight seconds: how many went on per second
-// in the last five.
-double polls_per_second(bool kernel_says) {
-  cohort::GroupExecutorOptions options{.defaults = {.max_concurrency = 16}, .threads = kWorkers};
-  if (!kernel_says) options.blocked_probe = [](std::int32_t) { return false; };
-  GroupExecutor executor(std::move(options));
-  std::atomic<bool> stop{false};
-  std::atomic<long> polls{0};
-  const auto keys = make_keys(64);
-  for (int i = 0; i < 1024; ++i) {
-    executor.submit(keys[static_cast<std::size_t>(i) % keys.size()], "poll", [&]() -> cohort::Task<void> {
-      while (!stop) {
-        co_await cohort::sleep_for(100us);
-        polls.fetch_add(1, std::memory_order_relaxed);
-      }
-    });
-  }
-  std::this_thread::sleep_for(3s);
-  const long before = polls;
-  const double took = seconds([] { std::this_thread::sleep_for(5s); });
-  const double rate = static_cast<double>(polls - before) / took;
-  stop = true;
-  return rate;
-}
-
-struct MassTimeout {
-  double others_p999_ms;  ///< How late tasks of another group started meanwhile.
-  double all_settled_s;   ///< When the last of them had its result, after their time was over.
-};
-
-MassTimeout mass_timeout() {
-  constexpr int kMany = 500'000;
-  GroupExecutor executor({.groups = {{"mass", {.max_waiting = cohort::kUnlimited}}}, .threads = kWorkers});
-  const cohort::Time deadline = executor.clock().now() + 4s;
-  // All others wait for this one, which makes way in the middle of it.
-  static_cast<void>(executor.submit("mass", "holder", [&executor, deadline]() -> cohort::Task<void> {
-    co_await cohort::sleep_for(deadline + 1ms - executor.clock().now());
-  }));
-  std::vector<TaskHandle<int>> handles;
-  handles.reserve(kMany);
-  for (int i = 0; i < kMany; ++i) {
-    handles.push_back(executor.submit("mass", "t", [i] { return i; }, {.deadline = deadline}));
-  }
-  if (executor.clock().now() > deadline - 200ms) fail("submitting took too long");
-  while (executor.clock().now() < deadline - 100ms) std::this_thread::sleep_for(1ms);
-  std::vector<double> delays;
-  const auto all_done = [&] {
-    return handles.back().is_done() && handles.front().is_done() && executor.group_stats("mass")->waiting == 0;
-  };
-  auto next = Clock::now();
-  while (delays.size() < 400 || !all_done()) {
-    std::this_thread::sleep_until(next += 500us);
-    const auto result = executor.submit("other", "o", [] {}).await();
-    delays.push_back(std::chrono::duration<double, std::milli>(result.started_at - result.submitted_at).count());
-  }
-  cohort::Time last = deadline;
-  for (const auto& handle : handles) {
-    const auto result = handle.await();
-    if (result.status != cohort::TaskStatus::kTimedOutQueued) fail("a task that did not time out");
-    last = std::max(last, result.ended_at);
-  }
-  std::ranges::sort(delays);
-  return {delays[delays.size() * 999 / 1000], std::chrono::duration<double>(last - deadline).count()};
-}
-
-// What takes a millisecond when it is destroyed.
-struct SlowToDestroy {
-  SlowToDestroy() = default;
-  SlowToDestroy(SlowToDestroy&& other) noexcept : is_full(std::exchange(other.is_full, false)) {}
-  SlowToDestroy& operator=(SlowToDestroy&& other) noexcept {
-    std::swap(is_full, other.is_full);
-    return *this;
-  }
-  ~SlowToDestroy() {
-    if (is_full) spin_for(1ms);
-  }
-  bool is_full = true;
-};
-
-// The 99th percentile of how late a coroutine wakes from a sleep of 10 ms, beside a group whose tasks time out all the
-// time and whose callables and results are slow to destroy.
-double timer_lateness_ms() {
-  GroupExecutor executor(
-      {.groups = {{"slow", {.max_concurrency = 8}}, {"quick", {.max_concurrency = 8}}}, .threads = kWorkers});
-  std::atomic<bool> stop{false};
-  std::thread producer([&] {
-    while (!stop) {
-      for (int i = 0; i < 20; ++i) {
-        executor.submit("slow", "times out", [owned = std::make_shared<SlowToDestroy>()] {}, {.queue_timeout = 1ms});
-        executor.submit("slow", "result", [] { return SlowToDestroy(); });
-      }
-      std::this_thread::sleep_for(10ms);
-    }
-  });
-  std::vector<double> late;
-  const auto sleeper = executor.submit("quick", "sleeps", [&]() -> cohort::Task<void> {
-    for (int i = 0; i < 500; ++i) {
-      const auto due = Clock::now() + 10ms;
-      co_await cohort::sleep_for(10ms);
-      late.push_back(std::chrono::duration<double, std::milli>(Clock::now() - due).count());
-    }
-  });
-  static_cast<void>(sleeper.await());
-  stop = true;
-  producer.join();
-  std::ranges::sort(late);
-  return late[late.size() * 99 / 100];
-}
-
-double rss_after_million_keys() {
-  // Keys as long as a UUID, and a limit over all groups: then a group has memory beside its own block.
-  GroupExecutor executor({.global_max_in_flight = 64, .threads = kWorkers, .evict_after = 1s});
-  for (int i = 0; i < kTasks; ++i) {
-    executor.submit("5f3c9a52-7b1e-4d6a-9c55-0000-" + std::to_string(i), "t", [] {});
-  }
-  std::this_thread::sleep_for(5s);
-  if (executor.stats().groups != 0) fail("idle groups are still there");
-  return resident_bytes() / (1 << 20);
 }
 
 }  // namespace

@@ -6,10 +6,8 @@
 #include <cstdio>
 #include <filesystem>
 #include <string>
-#include <thread>
 
 #include "cohort/node/node.h"
-#include "cohort/task/promise.h"
 
 using namespace std::chrono_literals;
 using cohort::PluginResult;
@@ -61,16 +59,9 @@ int main() {
                                       .steps = {{.plugin = "translate", .parameters = R"({"to": "fr"})"}}})
                              .await();
   if (!submitted.ok()) return 1;
-  for (bool ended = false; !ended;) {
-    cohort::Promise<cohort::ChainTask> answer;
-    const auto row = answer.handle();
-    (*node)->store().get(submitted.value->task_id,
-                         [&](cohort::Result<cohort::ChainTask> task) { answer.settle(std::move(task)); });
-    const cohort::ChainTask task = *row.await().value;
-    ended = is_final(task.state);
-    if (ended) std::printf("%s: %s\n", std::string(to_string(task.state)).c_str(), task.context.c_str());
-    std::this_thread::sleep_for(5ms);
-  }
+  const cohort::TaskResult<cohort::ChainTask> ended = (*node)->wait(submitted.value->task_id).await();
+  if (!ended.ok()) return 1;
+  std::printf("%s: %s\n", std::string(to_string(ended.value->state)).c_str(), ended.value->context.c_str());
   (*node)->drain(1s);
   node->reset();
   std::filesystem::remove_all(folder);

@@ -5,6 +5,7 @@
 #include "admin/answers.h"
 #include "admin/json_body.h"
 #include "cohort/base/log.h"
+#include "cohort/base/text_time.h"
 #include "cohort/base/utf8.h"
 
 namespace cohort {
@@ -25,6 +26,9 @@ json group_json(NodeControl& control, const GroupCounts& counts) {
                 {"max_concurrency", limits.max_concurrency},
                 {"weight", limits.weight}};
   if (limits.max_in_flight != kUnlimited) group["max_in_flight"] = limits.max_in_flight;
+  if (const auto wait = control.engine.estimated_wait(counts.group)) {
+    group["estimated_wait"] = format_duration(std::chrono::ceil<std::chrono::seconds>(*wait));
+  }
   if (limits.rate) group["rate"] = {{"count", std::uint32_t{limits.rate->count}}};
   return group;
 }

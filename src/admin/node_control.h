@@ -2,11 +2,13 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "cohort/base/clock.h"
 #include "cohort/chain/chain_engine.h"
+#include "cohort/chain/chain_template.h"
 #include "cohort/store/task_store.h"
 #include "cohort/task/executor.h"
 
@@ -26,8 +28,9 @@ struct NodeControl {
   std::string store_kind = {};
   std::string store_folder = {};
   std::vector<std::string> plugins = {};
-  std::vector<std::string> configured_groups = {};  ///< By name, sorted.
-  std::uint32_t concurrency = 0;                    ///< Tasks at a time, of all groups.
+  std::map<std::string, ChainTemplate> chains = {};  ///< Those that the configuration names.
+  std::vector<std::string> configured_groups = {};   ///< By name, sorted.
+  std::uint32_t concurrency = 0;                     ///< Tasks at a time, of all groups.
   std::uint32_t max_event_streams = 64;
 };
 

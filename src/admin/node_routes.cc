@@ -69,9 +69,20 @@ void add_node_routes(NodeControl& control, RouteHandlers& handlers) {
       respond(json_response(node_json(control, *stats, std::chrono::steady_clock::now() - started)));
     });
   };
-  handlers[Operation::kGetOpenApi] = [](const ServerRequest&, Respond respond) { respond({.body = openapi_document()}); };
-  handlers[Operation::kHealthz] = [](const ServerRequest&, Respond respond) { respond(json_response({{"status", "ok"}})); };
-  handlers[Operation::kReadyz] = [&control](const ServerRequest&, Respond respond) { readyz(control, std::move(respond)); };
+  handlers[Operation::kGetOpenApi] = [](const ServerRequest&, Respond respond) {
+    respond({.body = openapi_document()});
+  };
+  handlers[Operation::kListChains] = [&control](const ServerRequest&, Respond respond) {
+    json chains = json::array();
+    for (const auto& [name, chain] : control.chains) chains.push_back(to_json(name, chain));
+    respond(json_response({{"chains", std::move(chains)}}));
+  };
+  handlers[Operation::kHealthz] = [](const ServerRequest&, Respond respond) {
+    respond(json_response({{"status", "ok"}}));
+  };
+  handlers[Operation::kReadyz] = [&control](const ServerRequest&, Respond respond) {
+    readyz(control, std::move(respond));
+  };
 }
 
 }  // namespace cohort

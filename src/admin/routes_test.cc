@@ -127,6 +127,47 @@ TEST_F(RoutesTest, ManyAreSubmittedEachForItself) {
   for (const std::size_t i : {1U, 2U, 3U}) EXPECT_EQ(many.body["results"][i]["error"]["status"], 400) << many.body;
 }
 
+TEST_F(RoutesTest, ConfiguredGroupsAreListedWithoutTasks) {
+  control_.configured_groups = {"alice", "zoe"};
+  submit("ok", "bob");
+  EXPECT_EQ(ask("POST", "/v1/groups/bob/pause").status, 200);
+
+  json names = json::array();
+  const json groups = ask("GET", "/v1/groups").body["groups"];
+  for (const json& each : groups) names.push_back(each["group"]);
+  EXPECT_EQ(names, json::array({"alice", "bob", "zoe"}));
+  const json first = ask("GET", "/v1/groups?limit=1").body;
+  ASSERT_EQ(first["groups"].size(), 1U);
+  const json next = ask("GET", "/v1/groups?limit=2&cursor=" + first["cursor"].get<std::string>()).body;
+  ASSERT_EQ(next["groups"].size(), 2U);
+  EXPECT_EQ(next["groups"][0]["group"], "bob");
+  EXPECT_EQ(ask("GET", "/v1/groups/zoe").body["ready"], 0);
+  EXPECT_EQ(ask("GET", "/v1/groups/nosuch").status, 404);
+  EXPECT_EQ(ask("POST", "/v1/groups/bob/resume").status, 200);
+}
+
+TEST_F(RoutesTest, ASubmitTellsTheDeadline) {
+  const auto deadline = [&](const std::string& task) { return ask("POST", "/v1/tasks", task).body["deadline"]; };
+  EXPECT_EQ(deadline(R"({"group": "g", "steps": ["ok"]})"), "1h");
+  EXPECT_EQ(deadline(R"({"group": "g", "steps": ["ok"], "deadline": "5m"})"), "5m");
+}
+
+TEST_F(RoutesTest, NamedChainsAreListed) {
+  ChainTemplate shrink;
+  shrink.description = "Makes it small";
+  shrink.parameters["width"] = {.type = ChainParameter::Type::kInteger, .initial = 200};
+  shrink.steps = {{.plugin = "ok", .parameters = R"({"width": "${width}"})"}};
+  control_.chains = {{"shrink", shrink}};
+
+  const json chains = ask("GET", "/v1/chains").body["chains"];
+
+  ASSERT_EQ(chains.size(), 1U);
+  EXPECT_EQ(chains[0]["name"], "shrink");
+  EXPECT_EQ(chains[0]["parameters"][0],
+            json({{"name", "width"}, {"type", "integer"}, {"required", false}, {"default", 200}}));
+  EXPECT_EQ(chains[0]["steps"][0]["plugin"], "ok");
+}
+
 TEST_F(RoutesTest, TheSameKeyGivesTheSameTask) {
   const std::string task = R"({"group": "g", "idempotency_key": "k", "steps": [{"plugin": "ok"}]})";
   const Answer first = ask("POST", "/v1/tasks", task);

@@ -18,7 +18,12 @@ using nlohmann::json;
 constexpr std::size_t kMostAtOnce = 1000;
 
 json submitted_json(const Submitted& submitted) {
-  return {{"id", submitted.task_id}, {"state", to_string(submitted.state)}, {"existed", submitted.existed}};
+  json out = {{"id", submitted.task_id}, {"state", to_string(submitted.state)}, {"existed", submitted.existed}};
+  if (submitted.deadline) {
+    out["deadline"] = *submitted.deadline == Duration::max() ? "none" : format_duration(*submitted.deadline);
+  }
+  if (!submitted.warning.empty()) out["warning"] = submitted.warning;
+  return out;
 }
 
 json error_json(const Error& error) { return {{"error", json::parse(Problem::of(error).to_json())}}; }

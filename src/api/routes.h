@@ -19,6 +19,7 @@ enum class Operation : std::uint8_t {
   kCancelTask,
   kRetryTask,
   kExplainTask,
+  kListChains,
   kListDeadLetters,
   kGetDeadLetter,
   kReplayDeadLetters,

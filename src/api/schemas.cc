@@ -130,7 +130,9 @@ Json group() {
                  {"running", whole(), kAlways},
                  {"max_concurrency", whole(), kAlways},
                  {"max_in_flight", whole()},
-                 {"weight", number(), kAlways}});
+                 {"weight", number(), kAlways},
+                 {"estimated_wait", described(text(), "Of a new task. Missing without a backlog.")},
+                 {"rate", object()}});
 }
 
 Json node() {
@@ -151,7 +153,11 @@ Json node() {
 }  // namespace
 
 Json api_schemas() {
-  const Json one = answer({{"id", text(), kAlways}, {"state", state(), kAlways}, {"existed", flag(), kAlways}});
+  const Json one = answer({{"id", text(), kAlways},
+                           {"state", state(), kAlways},
+                           {"existed", flag(), kAlways},
+                           {"deadline", described(text(), "Of a task that was made now: a length, or none.")},
+                           {"warning", described(text(), "Something that the submitter should know.")}});
   return {
       {"State", word({"pending", "ready", "processing", "completed", "failed", "cancelled", "expired", "poison"})},
       {"EventKind", word({"completed", "failed", "cancelled", "expired", "poison", "step_completed", "replayed",

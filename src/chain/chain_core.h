@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,9 +12,11 @@
 #include "chain/chain_random.h"
 #include "chain/chain_runner.h"
 #include "chain/chain_submit.h"
+#include "chain/end_waits.h"
 #include "chain/event_relay.h"
 #include "chain/intake.h"
 #include "chain/retention.h"
+#include "chain/wait_forecast.h"
 #include "cohort/base/log.h"
 #include "cohort/base/wall_clock.h"
 
@@ -28,6 +31,8 @@ namespace cohort {
 /// | ChainControl | pauses, sizes, cancels |
 /// | ChainRunner | tickets: claims tasks and runs their steps |
 /// | BasicIntake, EventRelay | from and to the broker |
+/// | EndWaits | callers that wait for tasks to end |
+/// | WaitForecast | how long new tasks of a group will wait |
 /// | Retention | forgets what ended long ago |
 ///
 /// What the store tells (TaskStore::watch) moves them. A tick once a second does the rest: it renews the lease, sends
@@ -54,13 +59,16 @@ class ChainCore : public std::enable_shared_from_this<ChainCore<Faults>> {
 
   [[nodiscard]] ChainSubmit& tasks() { return submit_; }
   [[nodiscard]] ChainControl& control() { return control_; }
+  [[nodiscard]] EndWaits& ends() { return *ends_; }
   [[nodiscard]] BasicIntake<Faults>* intake() const { return intake_.get(); }
   [[nodiscard]] ChainStats stats() const;
+  [[nodiscard]] std::optional<Duration> estimated_wait(const std::string& group) const { return forecast_.wait(group); }
   [[nodiscard]] GateStatus gate_status() const { return runner_.gate_status(); }
 
  private:
   enum class Life { kNew, kJoining, kRunning, kDraining, kClosed };
   static constexpr Duration kTick = std::chrono::seconds(1);
+  static constexpr Duration kLookAtWaits = std::chrono::seconds(5);
   static constexpr Duration kLastWrites = std::chrono::seconds(10);  // For what runs, to be written when draining.
 
   ChainCore(TaskStore& store, Executor& executor, const PluginRegistry& plugins, ChainOptions options, Broker* broker);
@@ -74,6 +82,7 @@ class ChainCore : public std::enable_shared_from_this<ChainCore<Faults>> {
   void look_at_everything();
   void look_for_work();
   void take_over();
+  void look_at_waits();
   [[nodiscard]] bool clock_has_jumped();
   void finish_draining();
 
@@ -92,14 +101,17 @@ class ChainCore : public std::enable_shared_from_this<ChainCore<Faults>> {
   TaskStore& store_;
   Broker* const broker_;
   Executor& executor_;
+  const PluginRegistry& plugins_;
   const ChainOptions options_;
   ChainCalls calls_;
   ChainRandom random_;
+  WaitForecast forecast_;
   ChainLease lease_;
   ChainRunner<Faults> runner_;
   ChainControl control_;
   ChainSubmit submit_;
   Retention retention_;
+  const std::shared_ptr<EndWaits> ends_;
   std::shared_ptr<BasicIntake<Faults>> intake_;  // Null: there is no broker.
   std::shared_ptr<EventRelay> relay_;            // Likewise.
 
@@ -109,6 +121,8 @@ class ChainCore : public std::enable_shared_from_this<ChainCore<Faults>> {
   std::optional<Duration> clock_offset_ COHORT_GUARDED_BY(mutex_);
   Time looked_ COHORT_GUARDED_BY(mutex_){};
   Time took_over_ COHORT_GUARDED_BY(mutex_){};
+  Time looked_at_waits_ COHORT_GUARDED_BY(mutex_){};
+  std::string waits_after_ COHORT_GUARDED_BY(mutex_);  // The groups behind this one are looked at next.
   std::vector<Promise<void>> drained_ COHORT_GUARDED_BY(mutex_);
 };
 
@@ -118,6 +132,7 @@ ChainCore<Faults>::ChainCore(TaskStore& store, Executor& executor, const PluginR
     : store_(store),
       broker_(broker),
       executor_(executor),
+      plugins_(plugins),
       options_(std::move(options)),
       random_(options_.seed),
       lease_(
@@ -126,14 +141,15 @@ ChainCore<Faults>::ChainCore(TaskStore& store, Executor& executor, const PluginR
             begin_lease(boot, is_first, std::move(done));
           },
           [this] { runner_.lose_claims(); }),
-      runner_(store, executor, plugins, options_, calls_, lease_, random_),
+      runner_(store, executor, plugins, options_, calls_, lease_, random_, forecast_),
       control_(store, executor, calls_,
                {.wake = [this](const std::string& group) { runner_.wake(group); },
                 .stop_run = [this](const std::string& task_id) { runner_.stop_run(task_id); },
                 .has_run = [this](const std::string& task_id) { return runner_.has_run(task_id); },
                 .look_again = [this] { look_again_soon(); }}),
-      submit_(store, executor, plugins, options_, calls_, random_),
-      retention_(store, executor, calls_, options_.retention) {}
+      submit_(store, executor, plugins, options_, calls_, random_, forecast_),
+      retention_(store, executor, calls_, options_.retention),
+      ends_(std::make_shared<EndWaits>(store, executor, calls_)) {}
 
 // --- start
 
@@ -143,6 +159,9 @@ TaskHandle<void> ChainCore<Faults>::start() {
     MutexLock lock(mutex_);
     COHORT_ASSERT(life_ == Life::kNew, "an engine is started once");
     life_ = Life::kJoining;
+  }
+  if (Result<void> good = check(options_.templates, plugins_); !good) {
+    return failed_handle<void>(executor_, "start", good.error());
   }
   if (Result<void> opened = runner_.open(); !opened) return failed_handle<void>(executor_, "start", opened.error());
   if (broker_ != nullptr) make_intake_and_relay();
@@ -182,6 +201,9 @@ void ChainCore<Faults>::begin_running() {
     MutexLock lock(mutex_);
     watch_ = std::move(watch);
   }
+  store_.stats([this, hold = calls_.hold()](const Result<StoreStats>& stats) {
+    if (stats) ends_->skip_to(stats->last_event);
+  });
   look_for_work();
   tick();
   if (intake_) intake_->start();
@@ -213,13 +235,16 @@ void ChainCore<Faults>::hear(const StoreNews& news) {
     }
   }
   if (news.control) control_.follow();
-  if (relay_ && news.last_event != 0) relay_->look();
+  if (news.last_event == 0) return;
+  if (relay_) relay_->look();
+  ends_->hear(news.last_event);
 }
 
 template <class Faults>
 void ChainCore<Faults>::look_at_everything() {
   look_for_work();
   control_.follow();
+  ends_->look();
   if (relay_) relay_->look();
 }
 
@@ -232,6 +257,7 @@ void ChainCore<Faults>::look_for_work() {
         runner_.wake_in(each.group, *each.next_in);
       } else {
         runner_.wake(each.group);
+        forecast_.note_waiting(each.group, now());
       }
     }
   });
@@ -242,6 +268,31 @@ template <class Faults>
 void ChainCore<Faults>::take_over() {
   store_.take_over(lease_.boot(), false, [this, hold = calls_.hold()](Result<std::vector<std::string>> groups) {
     if (!groups) look_again_soon();  // It may have freed something all the same.
+  });
+}
+
+// A page of the groups at a time; a group's deadline is that of its tasks that give none.
+template <class Faults>
+void ChainCore<Faults>::look_at_waits() {
+  constexpr std::uint32_t kPage = 1000;
+  std::string after;
+  {
+    MutexLock lock(mutex_);
+    if (now() - looked_at_waits_ < kLookAtWaits) return;
+    looked_at_waits_ = now();
+    after = waits_after_;
+  }
+  if (forecast_.is_idle()) return;
+  store_.group_counts(after, kPage, [this, hold = calls_.hold()](Result<std::vector<GroupCounts>> counts) {
+    if (!counts) return;
+    for (const WaitForecast::Forecast& each : forecast_.note_counts(*counts, options_.deadline, now())) {
+      const auto minutes = std::chrono::ceil<std::chrono::minutes>(each.wait);
+      COHORT_LOG(kWarning, "chain", "tasks of the group will wait for longer than their deadline",
+                 {"group", each.group}, {"wait", format_duration(minutes)},
+                 {"deadline", format_duration(options_.deadline)});
+    }
+    MutexLock lock(mutex_);
+    waits_after_ = counts->size() < kPage ? "" : counts->back().group;
   });
 }
 
@@ -261,6 +312,7 @@ void ChainCore<Faults>::tick() {
   lease_.tick();
   runner_.tick();
   retention_.tick();
+  look_at_waits();
   if (takes_over) take_over();
   if (looks) look_at_everything();
   if (relay_) relay_->tick();
@@ -336,6 +388,7 @@ void ChainCore<Faults>::finish_draining() {
   }
   watch.reset();
   runner_.end();
+  ends_->close();
   if (relay_) relay_->stop();
   const std::string boot = lease_.give_up();
   if (boot.empty()) {
@@ -366,5 +419,7 @@ ChainStats ChainCore<Faults>::stats() const {
   stats.draining = life_ == Life::kDraining;
   return stats;
 }
+
+extern template class ChainCore<NoChainFaults>;  // In chain_engine.cc.
 
 }  // namespace cohort

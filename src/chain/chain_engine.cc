@@ -33,6 +33,7 @@ TaskHandle<ChainTask> ChainEngine::replay(ReplayRequest request) {
   return impl_->core->tasks().replay(std::move(request));
 }
 TaskHandle<ChainTask> ChainEngine::ready(std::string task_id) { return impl_->core->tasks().ready(std::move(task_id)); }
+TaskHandle<ChainTask> ChainEngine::wait(const std::string& task_id) { return impl_->core->ends().wait(task_id); }
 TaskHandle<void> ChainEngine::pause_group(std::string group) {
   return impl_->core->control().set_paused(std::move(group), true);
 }
@@ -55,6 +56,9 @@ IntakeStatus ChainEngine::intake_status() const {
   return status;
 }
 GateStatus ChainEngine::gate() const { return impl_->core->gate_status(); }
+std::optional<Duration> ChainEngine::estimated_wait(const std::string& group) const {
+  return impl_->core->estimated_wait(group);
+}
 ChainStats ChainEngine::stats() const { return impl_->core->stats(); }
 
 }  // namespace cohort

@@ -18,6 +18,7 @@
 #include "chain/step_outputs.h"
 #include "chain/store_call.h"
 #include "chain/sure_calls.h"
+#include "chain/wait_forecast.h"
 #include "cohort/base/failpoint.h"
 #include "cohort/base/log.h"
 #include "cohort/base/text_time.h"
@@ -52,7 +53,7 @@ template <class Faults>
 class ChainRunner {
  public:
   ChainRunner(TaskStore& store, Executor& executor, const PluginRegistry& plugins, const ChainOptions& options,
-              ChainCalls& calls, ChainLease& lease, ChainRandom& random)
+              ChainCalls& calls, ChainLease& lease, ChainRandom& random, WaitForecast& forecast)
       : store_(store),
         executor_(executor),
         plugins_(plugins),
@@ -62,7 +63,8 @@ class ChainRunner {
         random_(random),
         sure_(store, executor, calls, lease),
         gate_(executor),
-        feeder_([this](const std::string& group) { return put_ticket(group); }) {
+        feeder_([this](const std::string& group) { return put_ticket(group); }),
+        forecast_(forecast) {
     for (const std::string& name : plugins_.names()) {
       if (plugins_.find(name)->runs_in_own_process()) own_process_plugins_.push_back(name);
     }
@@ -166,6 +168,7 @@ class ChainRunner {
   WorkFolder work_folder_;
   AloneGate gate_;
   BasicFeeder<Faults> feeder_;
+  WaitForecast& forecast_;
   std::shared_ptr<Alarms> alarms_;
   RunTable runs_;
 
@@ -268,7 +271,10 @@ Task<ClaimAnswer> ChainRunner<Faults>::claim_next(const std::string& group, std:
     TaskHandle<ClaimAnswer> asked = as_handle<ClaimAnswer>(
         executor_, "claim", [&](Completion<ClaimAnswer> done) { sure_.claim(std::move(request), std::move(done)); });
     TaskResult<ClaimAnswer> claimed = co_await asked;
-    if (claimed.ok()) answer = *std::move(claimed.value);
+    if (claimed.ok()) {
+      answer = *std::move(claimed.value);
+      forecast_.note_claim(group, answer.task.has_value(), answer.more, now());
+    }
   }
   feeder_.claimed(group, answer, wakes);
   if (answer.next_in) wake_in(group, *answer.next_in);

@@ -14,7 +14,7 @@ Task<> ChainRunner<Faults>::run(RunRef run) {
       if (!begun) break;
     }
     std::optional<ChainRow> early;
-    if constexpr (Faults::kCheckpointBeforeStep) {
+    if (Faults::kCheckpointBeforeStep) {
       const std::uint64_t number = ++run->writes;
       TaskHandle<ChainRow> asked = as_handle<ChainRow>(executor_, "early", [&](Completion<ChainRow> done) {
         sure_.write(run->claim, number, Checkpoint{.step = run->task.step, .context = run->task.context},

@@ -5,6 +5,7 @@
 
 #include "chain/chain_calls.h"
 #include "chain/chain_random.h"
+#include "chain/wait_forecast.h"
 #include "cohort/chain/chain_options.h"
 #include "cohort/chain/plugin.h"
 #include "cohort/store/task_store.h"
@@ -19,8 +20,14 @@ namespace cohort {
 class ChainSubmit {
  public:
   ChainSubmit(TaskStore& store, Executor& executor, const PluginRegistry& plugins, const ChainOptions& options,
-              ChainCalls& calls, ChainRandom& random)
-      : store_(store), executor_(executor), plugins_(plugins), options_(options), calls_(calls), random_(random) {}
+              ChainCalls& calls, ChainRandom& random, const WaitForecast& forecast)
+      : store_(store),
+        executor_(executor),
+        plugins_(plugins),
+        options_(options),
+        calls_(calls),
+        random_(random),
+        forecast_(forecast) {}
 
   TaskHandle<Submitted> submit(NewTask task);
   TaskHandle<std::vector<Result<Submitted>>> submit_all(std::vector<NewTask> tasks);
@@ -31,8 +38,15 @@ class ChainSubmit {
   [[nodiscard]] Result<void> accept(NewTask& task) const;
 
  private:
+  // What the answer to a submit says of the task, beside what the store says.
+  struct Notes {
+    std::string group;
+    std::optional<Duration> deadline;
+  };
+  static Notes notes_of(const NewTask& task);
+  void add_notes(Submitted& submitted, const Notes& notes) const;
+  [[nodiscard]] Result<void> expand_chain(NewTask& task) const;
   [[nodiscard]] Result<void> check(const NewTask& task) const;
-  [[nodiscard]] Result<void> check_step(const ChainStep& step, std::size_t index) const;
 
   TaskStore& store_;
   Executor& executor_;
@@ -40,6 +54,7 @@ class ChainSubmit {
   const ChainOptions& options_;
   ChainCalls& calls_;
   ChainRandom& random_;
+  const WaitForecast& forecast_;
 };
 
 }  // namespace cohort

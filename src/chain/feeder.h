@@ -34,14 +34,14 @@ class BasicFeeder {
     {
       MutexLock lock(mutex_);
       if (stopped_) return;
-      Tenant& tenant = tenants_[group];
-      if (Faults::kForgetReadyRow && tenant.out != 0) return;
-      tenant.hints += count;
-      ++tenant.wakes;
+      GroupState& state = groups_[group];
+      if (Faults::kForgetReadyRow && state.out != 0) return;
+      state.hints += count;
+      ++state.wakes;
       // A ticket that somebody cancelled is none.
-      wants_ticket = !tenant.has_ticket || (tenant.ticket.valid() && tenant.ticket.is_done());
-      tenant.has_ticket = true;
-      number = tenant.puts += wants_ticket ? 1 : 0;
+      wants_ticket = !state.has_ticket || (state.ticket.valid() && state.ticket.is_done());
+      state.has_ticket = true;
+      number = state.puts += wants_ticket ? 1 : 0;
     }
     if (wants_ticket) put(group, number);
   }
@@ -52,13 +52,13 @@ class BasicFeeder {
     std::uint64_t wakes = 0;
     {
       MutexLock lock(mutex_);
-      Tenant& tenant = tenants_[group];
-      tenant.has_ticket = false;
-      tenant.ticket = TaskHandle<void>();
-      ++tenant.out;
-      if (tenant.hints > 0) --tenant.hints;
-      wakes = tenant.wakes;
-      number = may_put(tenant);
+      GroupState& state = groups_[group];
+      state.has_ticket = false;
+      state.ticket = TaskHandle<void>();
+      ++state.out;
+      if (state.hints > 0) --state.hints;
+      wakes = state.wakes;
+      number = may_put(state);
     }
     if (number != 0) put(group, number);
     return wakes;
@@ -69,19 +69,19 @@ class BasicFeeder {
     std::uint64_t number = 0;
     {
       MutexLock lock(mutex_);
-      Tenant& tenant = tenants_[group];
-      tenant.more = answer.more;
-      if (!answer.task && !answer.more && tenant.wakes == wakes) tenant.hints = 0;
-      number = may_put(tenant);
+      GroupState& state = groups_[group];
+      state.more = answer.more;
+      if (!answer.task && !answer.more && state.wakes == wakes) state.hints = 0;
+      number = may_put(state);
     }
     if (number != 0) put(group, number);
   }
 
   void ended(const std::string& group) {
     MutexLock lock(mutex_);
-    const auto found = tenants_.find(group);
+    const auto found = groups_.find(group);
     --found->second.out;
-    if (found->second.out == 0 && !found->second.has_ticket) tenants_.erase(found);
+    if (found->second.out == 0 && !found->second.has_ticket) groups_.erase(found);
   }
 
   /// Puts no more tickets in, and takes those back that wait.
@@ -90,15 +90,15 @@ class BasicFeeder {
     {
       MutexLock lock(mutex_);
       stopped_ = true;
-      for (auto& [group, tenant] : tenants_) {
-        if (tenant.has_ticket && tenant.ticket.valid()) waiting.push_back(tenant.ticket);
+      for (auto& [group, state] : groups_) {
+        if (state.has_ticket && state.ticket.valid()) waiting.push_back(state.ticket);
       }
     }
     for (const TaskHandle<void>& each : waiting) each.cancel();
   }
 
  private:
-  struct Tenant {
+  struct GroupState {
     bool has_ticket = false;  // One waits in the executor, or is on its way there.
     TaskHandle<void> ticket;
     std::uint32_t out = 0;    // Tickets that have started.
@@ -109,10 +109,10 @@ class BasicFeeder {
   };
 
   // The number of the ticket to put in; 0: none.
-  std::uint64_t may_put(Tenant& tenant) COHORT_REQUIRES(mutex_) {
-    if (stopped_ || tenant.has_ticket || (tenant.hints == 0 && !tenant.more)) return 0;
-    tenant.has_ticket = true;
-    return ++tenant.puts;
+  std::uint64_t may_put(GroupState& state) COHORT_REQUIRES(mutex_) {
+    if (stopped_ || state.has_ticket || (state.hints == 0 && !state.more)) return 0;
+    state.has_ticket = true;
+    return ++state.puts;
   }
 
   void put(const std::string& group, std::uint64_t number) {
@@ -120,9 +120,9 @@ class BasicFeeder {
     bool is_late = false;
     {
       MutexLock lock(mutex_);
-      const auto found = tenants_.find(group);
+      const auto found = groups_.find(group);
       // It may have started already, and put in the next one.
-      const bool waits = found != tenants_.end() && found->second.has_ticket && found->second.puts == number;
+      const bool waits = found != groups_.end() && found->second.has_ticket && found->second.puts == number;
       if (waits) found->second.ticket = ticket;
       is_late = stopped_;
     }
@@ -131,7 +131,7 @@ class BasicFeeder {
 
   const PutTicket put_ticket_;
   Mutex mutex_;
-  std::unordered_map<std::string, Tenant> tenants_ COHORT_GUARDED_BY(mutex_);
+  std::unordered_map<std::string, GroupState> groups_ COHORT_GUARDED_BY(mutex_);
   bool stopped_ COHORT_GUARDED_BY(mutex_) = false;
 };
 

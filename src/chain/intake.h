@@ -79,7 +79,7 @@ class BasicIntake : public std::enable_shared_from_this<BasicIntake<Faults>> {
       if (self->is_stopped()) return self->end_round(false);
       std::vector<TakenIn> batch;
       for (const InMessage& each : *fetched) batch.push_back(self->understand(each));
-      if constexpr (Faults::kAcknowledgeEarly) self->broker_.acknowledge(*fetched, [](Result<void>) {});
+      if (Faults::kAcknowledgeEarly) self->broker_.acknowledge(*fetched, [](Result<void>) {});
       self->write(std::move(*fetched), std::move(batch), kFirstWait);
     });
   }

@@ -1,6 +1,9 @@
 // The way in from a broker and the way out to it, in virtual time.
 
+#include <algorithm>
+
 #include "chain/chain_world_test_fixture.h"
+#include "cohort/base/log.h"
 #include "cohort/chain/task_json.h"
 #include "cohort/testing/memory_broker.h"
 
@@ -64,6 +67,48 @@ TEST_F(IntakeTest, AMessageMayNameARowThatWaitsForIt) {
   advance(1s);
   EXPECT_EQ(get("t").state, ChainState::kCompleted);
   EXPECT_EQ(ran.size(), 1U);
+}
+
+struct CollectedLog final : LogSink {
+  void write(LogLevel, std::string_view, std::string_view message, std::span<const LogField>) override {
+    lines.push_back(std::string(message));
+  }
+  std::vector<std::string> lines;
+};
+
+TEST_F(IntakeTest, FormerNamesOfMembersAreUnderstoodWithAWarning) {
+  CollectedLog log;
+  set_log_sink(&log, LogLevel::kWarning);
+  start_engine();
+  publish({{"messageId", "m1"},
+           {"publishedAt", "2026-01-01T00:00:00Z"},
+           {"sourceNode", "old"},
+           {"task", {{"id", "t"}, {"group", "g"}, {"callbacks", {"note", "ok"}}}}});
+  advance(2s);
+  set_log_sink(nullptr);
+
+  EXPECT_EQ(get("t").state, ChainState::kCompleted);
+  EXPECT_EQ(get("t").message_id, "m1");
+  EXPECT_EQ(get("t").request.steps.size(), 2U);
+  EXPECT_TRUE(letters().empty());
+  EXPECT_EQ(
+      std::ranges::count(log.lines, "a message uses former names of members; use 'steps', 'message_id' and so on"), 1);
+}
+
+TEST_F(IntakeTest, AMessageMayNameAChain) {
+  ChainTemplate shrink;
+  shrink.steps = {{.plugin = "note"}};
+  engine = std::make_unique<ChainEngine>(
+      *store, world->executor, plugins,
+      ChainOptions{.templates = {{"shrink", shrink}}, .lease_clock = &world->clock, .seed = 1}, member.get());
+  start_engine();
+  publish({{"message_id", "m1"}, {"task", {{"id", "t"}, {"group", "g"}, {"chain", "shrink"}}}});
+  publish({{"message_id", "m2"}, {"task", {{"id", "u"}, {"group", "g"}, {"chain", "grow"}}}});
+  advance(2s);
+
+  EXPECT_EQ(get("t").state, ChainState::kCompleted);
+  ASSERT_EQ(letters().size(), 1U);
+  EXPECT_NE(letters()[0].reason.find("there is no chain 'grow'"), std::string::npos) << letters()[0].reason;
 }
 
 TEST_F(IntakeTest, WhatCannotBeUnderstoodBecomesADeadLetter) {
@@ -159,7 +204,7 @@ TEST(TaskJsonTest, ErrorsNameThePlace) {
   EXPECT_NE(error_of(R"({"group":"g","deadlin":"1h"})").find("'deadlin' is not known"), std::string::npos);
   EXPECT_NE(error_of(R"({"group":"g","deadline":"soon"})").find("'deadline': 'soon' is not a duration"),
             std::string::npos);
-  EXPECT_NE(error_of(R"({"group":"g","steps":[{"plugin":"p","retry":{"jitter":7}}]})").find("steps[0].retry.jitter"),
+  EXPECT_NE(error_of(R"({"group":"g","steps":[{"plugin":"p","retry":{"jitter":7}}]})").find("step 1.retry.jitter"),
             std::string::npos);
   EXPECT_NE(error_of(R"({"group":"g","priority":"urgent"})").find("\"high\""), std::string::npos);
   EXPECT_NE(error_of(R"({})").find("names no group"), std::string::npos);

@@ -198,7 +198,7 @@ class FieldReader {
     if (list == nullptr) return;
     if (!list->is_array()) return reader_.fail(field.name, "a list");
     for (std::size_t i = 0; i < list->size(); ++i) {
-      Result<ChainStep> step = read_step((*list)[i], "steps[" + std::to_string(i) + "]");
+      Result<ChainStep> step = read_step((*list)[i], "step " + std::to_string(i + 1));
       if (!step) {
         error_ = step.error();
         return;
@@ -213,6 +213,8 @@ class FieldReader {
 };
 
 }  // namespace
+
+Result<ChainStep> step_from_json(const json& from, const std::string& place) { return read_step(from, place); }
 
 Result<NewTask> task_from_json(const json& from) {
   if (is_too_deep(from)) {

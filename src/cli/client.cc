@@ -62,10 +62,12 @@ Result<json> ApiClient::ask(Operation operation, const std::vector<std::string>&
                   .with_fresh_connection());
 }
 
-Result<json> ApiClient::look(Operation operation, const Query& query) { return call(HttpRequest(url(path_of(operation), query))); }
+Result<json> ApiClient::look(Operation operation, const Query& query) {
+  return call(HttpRequest(url(path_of(operation), query)));
+}
 
-Result<ApiClient::StreamEnd> ApiClient::stream(Operation operation, const Query& query, const std::string& last_event_id,
-                                               std::stop_token stop,
+Result<ApiClient::StreamEnd> ApiClient::stream(Operation operation, const Query& query,
+                                               const std::string& last_event_id, std::stop_token stop,
                                                const std::function<bool(std::string_view)>& sink) {
   HttpRequest request(url(path_of(operation), query));
   request.headers.push_back({"Accept", "text/event-stream"});

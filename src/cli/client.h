@@ -42,8 +42,8 @@ class ApiClient {
     std::string reason{};
   };
   /// Gives an event stream to `sink` until it ends, `sink` says false, or `stop`. kUnavailable: no node answered.
-  Result<StreamEnd> stream(Operation operation, const Query& query, const std::string& last_event_id, std::stop_token stop,
-                           const std::function<bool(std::string_view)>& sink);
+  Result<StreamEnd> stream(Operation operation, const Query& query, const std::string& last_event_id,
+                           std::stop_token stop, const std::function<bool(std::string_view)>& sink);
 
   [[nodiscard]] const std::string& node() const { return node_; }
 

@@ -62,6 +62,7 @@ int call_for_each(const CommandContext& context, ApiClient& client, const std::v
 [[nodiscard]] CLI::Validator time_validator();
 
 void add_submit(CLI::App& app, const SharedContext& context);
+void add_chains(CLI::App& app, const SharedContext& context);
 void add_task_lists(CLI::App& app, const SharedContext& context);
 void add_task_calls(CLI::App& app, const SharedContext& context);
 void add_dead_letters(CLI::App& app, const SharedContext& context);

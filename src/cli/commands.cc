@@ -129,12 +129,14 @@ void add_commands(CLI::App& app, Terminal& terminal, int& exit_code) {
   app.add_flag("--json", context->json, "Print the API's JSON and nothing else");
   app.add_flag("--no-colour,--no-color", context->no_colour, "No colours; NO_COLOR in the environment says the same");
   add_submit(app, context);
+  add_chains(app, context);
   add_task_lists(app, context);
   add_task_calls(app, context);
   add_dead_letters(app, context);
   add_groups(app, context);
   add_events(app, context);
   add_node(app, context);
+  add_shell_texts(app, terminal, exit_code);
 }
 
 int run_commands(CLI::App& app, int count, const char* const* arguments, Terminal& terminal, const int& exit_code) {

@@ -46,4 +46,11 @@ void add_commands(CLI::App& app, Terminal& terminal, int& exit_code);
 /// options with defaults, and example.
 [[nodiscard]] std::string commands_reference(const CLI::App& app);
 
+/// A script for bash that completes the commands and options of `app`.
+[[nodiscard]] std::string bash_completion(const CLI::App& app);
+/// The man page of one command; `path`: "cohort tasks".
+[[nodiscard]] std::string man_page(const CLI::App& app, const std::string& path);
+/// Adds the commands that print these.
+void add_shell_texts(CLI::App& app, Terminal& terminal, int& exit_code);
+
 }  // namespace cohort

@@ -65,29 +65,6 @@ TEST_F(Commands, ATerminalIsToldThatThereIsMore) {
   EXPECT_TRUE(says("There are more"));
 }
 
-TEST_F(Commands, WatchRedrawsEverySecond) {
-  be_terminal();
-  node.on("GET /v1/tasks?limit=20", 200, kTasks);
-
-  EXPECT_EQ(run({"tasks", "--watch", "--rounds", "3"}), kExitDone);
-
-  EXPECT_EQ(node.requests().size(), 3U);
-  EXPECT_EQ(pauses, 20);
-  EXPECT_TRUE(says("\x1b[J\x1b[HTASK")) << out.str();
-}
-
-TEST_F(Commands, AnInterruptEndsWatchAsDone) {
-  node.on("GET /v1/tasks?limit=20", 200, kTasks);
-  // The first one is caught; a second would end the process.
-  bool raised = false;
-  terminal.pause = [&](std::chrono::milliseconds) {
-    if (!raised) ::raise(SIGINT);
-    raised = true;
-  };
-
-  EXPECT_EQ(run({"tasks", "--watch"}), kExitDone);
-}
-
 TEST_F(Commands, TaskShowsAllOfIt) {
   node.on("GET /v1/tasks/a%2Fb", 200,
           R"({"id": "a/b", "group": "media", "state": "failed", "step": 2, "steps_done": 1, "attempt": 3,
@@ -288,6 +265,27 @@ TEST_F(Commands, AUniquePrefixOfAnIdIsEnough) {
   node.on("GET /v1/tasks?id_prefix=a&limit=3", 200, R"({"tasks": [{"id": "a1"}, {"id": "a2"}, {"id": "a3"}]})");
   EXPECT_EQ(run({"cancel", "a"}), kExitUsage);
   EXPECT_TRUE(complains("more than one task has an id that begins with 'a': a1, a2, a3")) << error.str();
+}
+
+TEST_F(Commands, AGroupThatIsNotThereIsNotFound) {
+  node.on("GET /v1/groups/nosuch", 404, R"({"detail": "there is no group 'nosuch'"})");
+
+  EXPECT_EQ(run({"groups", "nosuch"}), kExitNotFound);
+
+  EXPECT_TRUE(complains("there is no group 'nosuch'")) << error.str();
+}
+
+TEST_F(Commands, ChainsAreATable) {
+  node.on("GET /v1/chains", 200, R"({"chains": [{"name": "shrink", "description": "Makes it small",
+    "parameters": [{"name": "to", "type": "string", "required": true},
+                   {"name": "width", "type": "integer", "required": false, "default": 200}],
+    "steps": [{"plugin": "sha256"}, {"plugin": "exec"}]}]})");
+
+  EXPECT_EQ(run({"chains"}), kExitDone) << error.str();
+
+  EXPECT_EQ(out.str(),
+            "CHAIN   STEPS         PARAMETERS                         DESCRIPTION\n"
+            "shrink  sha256, exec  to (string), width (integer, 200)  Makes it small\n");
 }
 
 TEST_F(Commands, TheReferenceHasEveryCommandWithAnExample) {

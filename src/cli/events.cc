@@ -125,7 +125,13 @@ void add_events(CLI::App& app, const SharedContext& context) {
       ->add_option("--retries", options->retries,
                    "How often in a row to ask again after a loss; on a terminal without end, else 5 times")
       ->type_name("N");
-  run_when_chosen(command, context, [options](const CommandContext& shared, ApiClient& client) {
+  run_when_chosen(command, context, [options](const CommandContext& shared, ApiClient& client) -> Result<int> {
+    if (!options->task.empty()) {
+      // The whole id, of the beginning that was typed. An unknown one may be of a task that is gone.
+      const auto found = call_with_id(client, options->task,
+                                      [&](const std::string& id) { return client.ask(Operation::kGetTask, {id}); });
+      if (!found && found.error().code != ErrorCode::kNotFound) return found.error();
+    }
     return EventFollower(shared, client, *options).run();
   });
 }

@@ -36,13 +36,17 @@ TEST_F(Events, EachIsALineUntilThereAreEnough) {
                      event(8, "failed") + event(9, "failed"),
                  true));
 
-  EXPECT_EQ(run({"events", "--after", "3", "--group", "media", "--task", "t1", "--count", "2"}), kExitDone);
+  node.on("GET /v1/tasks/t", 404, R"({"detail": "there is no task 't'"})");
+  node.on("GET /v1/tasks?id_prefix=t&limit=3", 200, R"({"tasks": [{"id": "t1"}]})");
+  node.on("GET /v1/tasks/t1", 200, R"({"id": "t1"})");
+
+  EXPECT_EQ(run({"events", "--after", "3", "--group", "media", "--task", "t", "--count", "2"}), kExitDone);
 
   EXPECT_EQ(out.str(),
             "gap             events 4 to 6 were forgotten\n"
             "completed       2026-01-01T00:00:00Z  media  t1  why\xEF\xBF\xBD\n"
             "failed          2026-01-01T00:00:00Z  media  t1  step 2  why\xEF\xBF\xBD\n");
-  EXPECT_TRUE(has_header(node.requests()[0], "Accept: text/event-stream"));
+  EXPECT_TRUE(has_header(node.requests()[3], "Accept: text/event-stream"));
 }
 
 TEST_F(Events, WithJsonEachIsAnObjectOnALine) {
@@ -91,6 +95,8 @@ TEST_F(Events, ANodeThatWasNeverThereIsNotWaitedFor) {
 }
 
 TEST_F(Events, ARefusalIsTold) {
+  node.on("GET /v1/tasks/x", 404, R"({"detail": "there is no task 'x'"})");
+  node.on("GET /v1/tasks?id_prefix=x&limit=3", 200, R"({"tasks": []})");
   node.on("GET /v1/events?task=x", 404, R"({"detail": "there is no task 'x'"})");
   EXPECT_EQ(run({"events", "--task", "x"}), kExitNotFound);
   EXPECT_EQ(error.str(), "cohort: there is no task 'x'\n");

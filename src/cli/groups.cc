@@ -1,5 +1,8 @@
+#include <algorithm>
 #include <memory>
 #include <ostream>
+#include <utility>
+#include <vector>
 
 #include "api/body_json.h"
 #include "cli/command_context.h"
@@ -22,22 +25,24 @@ struct GroupOptions {
 using SharedOptions = std::shared_ptr<GroupOptions>;
 
 Table group_table(const json& groups) {
-  Table table({{.title = "GROUP", .shortens = true, .min_width = 10},
-               {.title = "STATE", .min_width = 7},
-               {.title = "READY", .is_number = true, .min_width = 5},
-               {.title = "PROCESSING", .is_number = true, .min_width = 5},
-               {.title = "RUNNING", .is_number = true, .min_width = 5},
-               {.title = "LIMIT", .is_number = true, .min_width = 5},
-               {.title = "WEIGHT", .is_number = true, .min_width = 5}});
+  const bool has_waits = std::ranges::any_of(groups, [](const json& each) { return each.contains("estimated_wait"); });
+  std::vector<Table::Column> columns = {{.title = "GROUP", .shortens = true, .min_width = 10},
+                                        {.title = "STATE", .min_width = 7},
+                                        {.title = "READY", .is_number = true, .min_width = 5},
+                                        {.title = "PROCESSING", .is_number = true, .min_width = 5},
+                                        {.title = "RUNNING", .is_number = true, .min_width = 5},
+                                        {.title = "LIMIT", .is_number = true, .min_width = 5},
+                                        {.title = "WEIGHT", .is_number = true, .min_width = 5}};
+  if (has_waits) columns.push_back({.title = "WAIT", .is_number = true, .min_width = 4});
+  Table table(std::move(columns));
   for (const json& group : groups) {
     const std::string state = truth(group, "paused") ? "paused" : "running";
-    table.add_row({{shown(group, "group")},
-                   {state, colour_of(state)},
-                   {shown(group, "ready")},
-                   {shown(group, "processing")},
-                   {shown(group, "running")},
-                   {shown(group, "max_concurrency")},
-                   {shown(group, "weight")}});
+    std::vector<Table::Cell> row = {{shown(group, "group")},   {state, colour_of(state)},
+                                    {shown(group, "ready")},   {shown(group, "processing")},
+                                    {shown(group, "running")}, {shown(group, "max_concurrency")},
+                                    {shown(group, "weight")}};
+    if (has_waits) row.push_back({shown(group, "estimated_wait")});
+    table.add_row(std::move(row));
   }
   return table;
 }

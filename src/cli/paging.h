@@ -20,7 +20,7 @@ struct Listing {
 inline constexpr std::size_t kMaxListed = 100'000;  ///< Of one command, --all or not.
 
 /// Reads `key` of `path`, page after page, until there are `limit` or no more.
-[[nodiscard]] Result<Listing> list_pages(ApiClient& client, Operation operation, const Query& query, const std::string& key,
-                                         std::size_t limit);
+[[nodiscard]] Result<Listing> list_pages(ApiClient& client, Operation operation, const Query& query,
+                                         const std::string& key, std::size_t limit);
 
 }  // namespace cohort

@@ -67,8 +67,12 @@ Result<Submitted> submit(const CommandContext& context, ApiClient& client, const
 
 void tell_accepted(const CommandContext& context, const json& result) {
   const std::string state = shown(result, "state");
+  const std::string deadline = shown(result, "deadline");
   context.terminal.out << shown(result, "id") << "  " << context.style().paint(colour_of(state), state)
-                       << (truth(result, "existed") ? "  (it existed)" : "") << "\n";
+                       << (truth(result, "existed") ? "  (it existed)" : "")
+                       << (deadline.empty() ? "" : "  (deadline " + deadline + ")") << "\n";
+  const std::string warning = raw_text(result, "warning");
+  if (!warning.empty()) context.complain("warning: " + warning);
 }
 
 /// The ids of those that were taken; each of the others is told.
@@ -122,6 +126,13 @@ void add_submit(CLI::App& app, const SharedContext& context) {
   command->add_option("--step", task.steps, "A step and its parameters; once for each, in order")
       ->type_name("PLUGIN[:JSON]")
       ->allow_extra_args(false);
+  command->add_option("--chain", task.chain, "A chain that the node's configuration names, instead of steps")
+      ->type_name("NAME")
+      ->excludes("--step");
+  command->add_option("--param", task.parameters, "A value for a parameter of that chain; once for each")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false)
+      ->needs("--chain");
   command->add_option("--tag", task.tags, "A word to find it by; once for each")
       ->type_name("TAG")
       ->allow_extra_args(false);

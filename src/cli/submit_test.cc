@@ -65,6 +65,20 @@ TEST_F(Submit, SendsWhatTheOptionsSay) {
   EXPECT_EQ(out.str(), "t1  ready\n");
 }
 
+TEST_F(Submit, ANamedChainIsSentWithItsValuesAsText) {
+  node.on("POST /v1/tasks", 201,
+          R"({"id": "t1", "state": "ready", "existed": false, "deadline": "1h", "warning": "it will expire"})");
+
+  const int code = run({"submit", "--group", "media", "--chain", "thumbnails", "--param", "width=200", "--param",
+                        "label=a=b", "--param", "to="});
+
+  EXPECT_EQ(code, kExitDone) << error.str();
+  EXPECT_EQ(node.body(0), json::parse(R"({"group": "media", "chain": "thumbnails",
+                                          "parameters": {"width": "200", "label": "a=b", "to": ""}})"));
+  EXPECT_EQ(out.str(), "t1  ready  (deadline 1h)\n");
+  EXPECT_TRUE(complains("warning: it will expire")) << error.str();
+}
+
 TEST_F(Submit, AFileThatExistsBecomesAnAbsoluteUrl) {
   const TemporaryFolder folder;
   const std::string path = folder.write("a cat.jpg", "x");
@@ -98,6 +112,11 @@ TEST_F(Submit, WrongUsageIsToldBeforeAnythingIsSent) {
   EXPECT_EQ(run({"submit", "--group", "g", "--start-at", "monday"}), kExitUsage);
   EXPECT_EQ(run({"submit", "--group", "g", "--priority", "urgent"}), kExitUsage);
   EXPECT_EQ(run({"submit", "--group", "g", "--timeout", "5s"}), kExitUsage);
+  EXPECT_EQ(run({"submit", "--group", "g", "--param", "a=1"}), kExitUsage) << "of which chain?";
+  EXPECT_EQ(run({"submit", "--group", "g", "--chain", "c", "--step", "sha256"}), kExitUsage);
+  EXPECT_EQ(run({"submit", "--group", "g", "--chain", "c", "--param", "width"}), kExitUsage);
+  EXPECT_TRUE(complains("--param 'width' gives no value; write NAME=VALUE")) << error.str();
+  EXPECT_EQ(run({"submit", "--group", "g", "--chain", "c", "--param", "a=1", "--param", "a=2"}), kExitUsage);
   EXPECT_EQ(run({"submit", "tasks.json", "--group", "g"}), kExitUsage);
   in.str("[]");
   EXPECT_EQ(run({"submit", "-"}), kExitUsage);

@@ -65,7 +65,25 @@ std::string Table::line(const std::vector<Cell>& cells, const std::vector<int>& 
   return out + "\n";
 }
 
+Table Table::without_what_does_not_fit(int width) const {
+  Table table = *this;
+  for (;;) {
+    const std::vector<int> widths = table.fitted_widths(width);
+    const int gaps = kGap * static_cast<int>(widths.size() - 1);
+    const auto first = std::ranges::max_element(table.columns_, {}, &Column::drop);
+    if (std::accumulate(widths.begin(), widths.end(), gaps) <= width || first->drop == 0) return table;
+    const auto at = first - table.columns_.begin();
+    table.columns_.erase(first);
+    for (auto& row : table.rows_) row.erase(row.begin() + at);
+  }
+}
+
 std::string Table::render(int width, const Style& style) const {
+  if (width != 0 && std::ranges::any_of(columns_, [](const Column& column) { return column.drop > 0; })) {
+    Table table = without_what_does_not_fit(width);
+    for (Column& column : table.columns_) column.drop = 0;
+    return table.render(width, style);
+  }
   const std::vector<int> widths = fitted_widths(width);
   std::vector<Cell> titles;
   for (const Column& column : columns_) titles.push_back({column.title, Colour::kBold});

@@ -64,6 +64,20 @@ Result<json> step_of(const std::string& step) {
   return out;
 }
 
+/// {"width": "200"} of "width=200". Values stay text: the node knows the types of the parameters.
+Result<json> parameters_of(const std::vector<std::string>& assignments) {
+  json out = json::object();
+  for (const std::string& each : assignments) {
+    const std::size_t equals = each.find('=');
+    if (equals == 0 || equals == std::string::npos) {
+      return invalid("--param '" + each + "' gives no value; write NAME=VALUE");
+    }
+    const auto [at, is_new] = out.emplace(each.substr(0, equals), each.substr(equals + 1));
+    if (!is_new) return invalid("--param gives '" + at.key() + "' twice");
+  }
+  return out;
+}
+
 /// The path with all but '/' percent-encoded.
 std::string file_url(const std::filesystem::path& path) {
   std::string out = "file://";
@@ -81,15 +95,15 @@ std::string file_reference(const std::string& file) {
 }  // namespace
 
 bool TaskInput::empty() const {
-  return steps.empty() && tags.empty() &&
-         (group + file + payload + priority + deadline + start_at + id + key + session).empty();
+  return steps.empty() && tags.empty() && parameters.empty() &&
+         (group + chain + file + payload + priority + deadline + start_at + id + key + session).empty();
 }
 
 Result<json> task_from_input(const TaskInput& input) {
   json task = {{"group", input.group}};
   const std::pair<const char*, const std::string*> texts[] = {
       {"priority", &input.priority},   {"deadline", &input.deadline}, {"start_at", &input.start_at}, {"id", &input.id},
-      {"idempotency_key", &input.key}, {"session", &input.session}};
+      {"idempotency_key", &input.key}, {"session", &input.session},   {"chain", &input.chain}};
   for (const auto& [key, text] : texts) {
     if (!text->empty()) task[key] = *text;
   }
@@ -99,6 +113,11 @@ Result<json> task_from_input(const TaskInput& input) {
     Result<json> payload = payload_of(input.payload);
     if (!payload) return payload.error();
     task["payload"] = *std::move(payload);
+  }
+  if (!input.parameters.empty()) {
+    Result<json> parameters = parameters_of(input.parameters);
+    if (!parameters) return parameters.error();
+    task["parameters"] = *std::move(parameters);
   }
   for (const std::string& each : input.steps) {
     Result<json> step = step_of(each);

@@ -14,8 +14,10 @@ namespace cohort {
 struct TaskInput {
   std::string group{};
   std::string file{};
-  std::string payload{};             ///< JSON, or "@" and the path of a file with it.
-  std::vector<std::string> steps{};  ///< "plugin" or "plugin:{…}".
+  std::string payload{};                  ///< JSON, or "@" and the path of a file with it.
+  std::vector<std::string> steps{};       ///< "plugin" or "plugin:{…}".
+  std::string chain{};                    ///< A chain that the node's configuration names.
+  std::vector<std::string> parameters{};  ///< "NAME=VALUE", for the parameters of that chain.
   std::vector<std::string> tags{};
   std::string priority{};
   std::string deadline{};

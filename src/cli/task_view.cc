@@ -49,6 +49,11 @@ std::string tags_text(const json& task) {
   return out;
 }
 
+std::string deadline_text(const json& task, WallTime now) {
+  const std::string at = moment(task, "deadline_at", now);
+  return at.empty() ? shown(task, "deadline") : at;  // "none" has no time.
+}
+
 std::string header_text(const json& task, WallTime now, const Style& style) {
   std::string state = style.paint(colour_of(raw_text(task, "state")), shown(task, "state"));
   if (truth(task, "cancel_requested")) state += ", cancel requested";
@@ -60,7 +65,7 @@ std::string header_text(const json& task, WallTime now, const Style& style) {
          labelled("Node", shown(task, "owner")) + labelled("Created", moment(task, "created_at", now)) +
          labelled("Started", moment(task, "started_at", now)) + labelled("Ended", moment(task, "ended_at", now)) +
          labelled("Due", moment(task, "due_at", now)) +
-         (is_final(task) ? "" : labelled("Deadline", moment(task, "deadline_at", now)));
+         (is_final(task) ? "" : labelled("Deadline", deadline_text(task, now)));
 }
 
 std::string section(std::string_view title, const std::string& text, const Style& style) {
@@ -85,12 +90,12 @@ std::string step_text(const json& task) {
 
 Table task_table(const json& tasks, WallTime now) {
   Table table({{.title = "TASK", .shortens = true, .min_width = 12},
-               {.title = "GROUP", .shortens = true, .min_width = 8},
+               {.title = "GROUP", .shortens = true, .min_width = 8, .drop = 1},
                {.title = "STATE", .min_width = 10},
                {.title = "STEP", .shortens = true, .min_width = 8},
-               {.title = "TRY", .is_number = true, .min_width = 3},
+               {.title = "TRY", .is_number = true, .min_width = 3, .drop = 3},
                {.title = "AGE", .is_number = true, .min_width = 4},
-               {.title = "ERROR", .shortens = true, .min_width = 8}});
+               {.title = "ERROR", .shortens = true, .min_width = 8, .drop = 2}});
   for (const json& task : tasks) {
     const std::string state = shown(task, "state");
     table.add_row({{shown(task, "id")},

@@ -3,32 +3,15 @@
 
 #include "cli/command_context.h"
 #include "cli/fields.h"
-#include "cli/interrupt.h"
 #include "cli/paging.h"
 #include "cli/task_view.h"
+#include "cli/task_watch.h"
 
 namespace cohort {
 
 using nlohmann::json;
 
 namespace {
-
-using namespace std::chrono_literals;
-
-struct ListOptions {
-  std::string group{};
-  std::string state{};
-  std::string tag{};
-  std::size_t limit = 20;
-  bool all = false;
-  bool watch = false;
-  std::uint64_t rounds = 0;  ///< Of --watch; 0: until interrupted.
-};
-
-Result<Listing> fetch(ApiClient& client, const ListOptions& options) {
-  const Query query = {{"group", options.group}, {"state", options.state}, {"tag", options.tag}};
-  return list_pages(client, Operation::kListTasks, query, "tasks", options.all ? kMaxListed : options.limit);
-}
 
 std::string listing_text(const CommandContext& context, const Listing& listing) {
   if (listing.items.empty()) return "There are no such tasks.\n";
@@ -40,8 +23,8 @@ std::string listing_text(const CommandContext& context, const Listing& listing) 
   return out;
 }
 
-Result<int> show_once(const CommandContext& context, ApiClient& client, const ListOptions& options) {
-  const Result<Listing> listing = fetch(client, options);
+Result<int> show_once(const CommandContext& context, ApiClient& client, const TaskListOptions& options) {
+  const Result<Listing> listing = list_tasks(client, options, options.state, options.all ? kMaxListed : options.limit);
   if (!listing) return listing.error();
   if (context.json) {
     context.print_json(listing->to_json("tasks"));
@@ -51,50 +34,10 @@ Result<int> show_once(const CommandContext& context, ApiClient& client, const Li
   return kExitDone;
 }
 
-/// Over what was there: each line is cleared as it is written, and the rest after the last. So nothing flickers.
-std::string frame_of(const std::string& text) {
-  std::string out = "\x1b[H";
-  for (const char c : text) {
-    if (c == '\n') out += "\x1b[K";
-    out += c;
-  }
-  return out + "\x1b[J";
-}
-
-void show_round(const CommandContext& context, const Result<Listing>& listing) {
-  std::ostream& out = context.terminal.out;
-  if (context.json && listing) {
-    out << json_text(listing->to_json("tasks"), false) << "\n";
-  } else if (!listing) {
-    context.complain(listing.error().message);
-  } else {
-    const std::string text = listing_text(context, *listing);
-    out << (context.terminal.is_terminal ? frame_of(text) : text + "\n");
-  }
-}
-
-/// A second, in pieces, so that an interrupt is heeded soon.
-void pause_a_round(const CommandContext& context, const Interrupt& interrupt) {
-  for (int i = 0; i < 10 && !interrupt.requested(); ++i) context.pause(100ms);
-}
-
-Result<int> watch(const CommandContext& context, ApiClient& client, const ListOptions& options) {
-  const Interrupt interrupt;
-  if (context.terminal.is_terminal && !context.json) context.terminal.out << "\x1b[2J";
-  for (std::uint64_t round = 1; !interrupt.requested(); ++round) {
-    const Result<Listing> listing = fetch(client, options);
-    if (!listing && (round == 1 || listing.error().code != ErrorCode::kUnavailable)) return listing.error();
-    show_round(context, listing);
-    if (round == options.rounds) break;
-    pause_a_round(context, interrupt);
-  }
-  return kExitDone;
-}
-
 }  // namespace
 
 void add_task_lists(CLI::App& app, const SharedContext& context) {
-  const auto options = std::make_shared<ListOptions>();
+  const auto options = std::make_shared<TaskListOptions>();
   CLI::App* command =
       add_command(app, "tasks", "List tasks, newest first", "cohort tasks --group media --state failed");
   command->group("Tasks");
@@ -109,10 +52,11 @@ void add_task_lists(CLI::App& app, const SharedContext& context) {
       ->capture_default_str()
       ->check(CLI::Range(std::size_t{1}, kMaxListed).description(""));
   command->add_flag("--all", options->all, "All of them")->excludes("--limit");
-  command->add_flag("--watch", options->watch, "Again every second, until interrupted");
+  command->add_flag("--watch", options->watch,
+                    "Every second, until interrupted: totals, running tasks first, as many as the window holds");
   command->add_option("--rounds", options->rounds, "Of --watch")->group("");
   run_when_chosen(command, context, [options](const CommandContext& shared, ApiClient& client) {
-    return options->watch ? watch(shared, client, *options) : show_once(shared, client, *options);
+    return options->watch ? watch_tasks(shared, client, *options) : show_once(shared, client, *options);
   });
 }
 

@@ -16,10 +16,11 @@ std::string_view environment(const char* name) {
   return value != nullptr ? value : "";
 }
 
-int columns_of_output() {
+void measure(Terminal& terminal) {
   winsize size{};
-  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 100;
-  return size.ws_col;
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return;
+  if (size.ws_col != 0) terminal.width = size.ws_col;
+  if (size.ws_row != 0) terminal.height = size.ws_row;
 }
 
 }  // namespace
@@ -28,13 +29,15 @@ bool colour_is_unwanted() { return !environment("NO_COLOR").empty(); }
 
 Terminal standard_terminal() {
   const bool is_terminal = ::isatty(STDOUT_FILENO) == 1;
-  return Terminal{.out = std::cout,
-                  .error = std::cerr,
-                  .is_terminal = is_terminal,
-                  .colour = is_terminal && !colour_is_unwanted() && environment("TERM") != "dumb",
-                  .width = columns_of_output(),
-                  .in = &std::cin,
-                  .pause = [](std::chrono::milliseconds time) { std::this_thread::sleep_for(time); }};
+  Terminal terminal{.out = std::cout,
+                    .error = std::cerr,
+                    .is_terminal = is_terminal,
+                    .colour = is_terminal && !colour_is_unwanted() && environment("TERM") != "dumb",
+                    .measure = measure,
+                    .in = &std::cin,
+                    .pause = [](std::chrono::milliseconds time) { std::this_thread::sleep_for(time); }};
+  measure(terminal);
+  return terminal;
 }
 
 }  // namespace cohort

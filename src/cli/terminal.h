@@ -18,6 +18,8 @@ struct Terminal {
   bool is_terminal = false;  ///< `out` is one: lines may be redrawn, questions asked, tables cut to `width`.
   bool colour = false;
   int width = 100;                                            ///< In columns; what is below 40 counts as 40.
+  int height = 24;                                            ///< In lines.
+  std::function<void(Terminal&)> measure = {};                ///< Sets width and height anew. Empty: they stay.
   std::istream* in = nullptr;                                 ///< Null: nobody answers, and there is no standard input.
   std::function<void(std::chrono::milliseconds)> pause = {};  ///< Empty: sleeps.
   const Clock* clock = &system_clock();

@@ -14,19 +14,12 @@
 #include "cohort/task/internal/here_turns.h"
 #include "cohort/task/internal/task_record.h"
 #include "graph/graph_sizes.h"
+#include "graph/graph_walk.h"
 #include "graph/node_paces.h"
 #include "graph/node_record.h"
 #include "graph/node_tally.h"
-#include "graph/ready_nodes.h"
 
 namespace cohort::internal {
-
-/// Production has no planted bugs. Tests of the tests plant one at a time.
-struct NoGraphFaults {
-  static constexpr bool kStartTwice = false;              ///< The last but one input starts a node too.
-  static constexpr bool kRequireOptional = false;         ///< An optional input that has no value fails the node.
-  static constexpr bool kKeepPermitAfterTimeout = false;  ///< A node that is out of time keeps its permit.
-};
 
 template <class Faults = NoGraphFaults>
 class BasicGraphEngine final : public GraphEngine {
@@ -117,45 +110,11 @@ class BasicGraphEngine final : public GraphEngine {
 
  private:
   using State = NodeSlot::State;
+  using AttemptEnd = GraphAttemptEnd;
+  using Starter = GraphStarter;
+  using Walk = GraphWalk;
 
-  // An end that follows from another one.
-  struct PendingEnd {
-    std::uint32_t index;
-    State from;
-    Outcome outcome;
-    Error error;
-  };
-  struct Walk {
-    std::vector<PendingEnd> ends;
-  };
-  struct AttemptEnd {
-    TaskRecord& record;
-    TaskStatus status;
-    Time at;
-  };
   enum class Coming { kNew, kAgain };  // Another attempt.
-
-  // Nodes that may start, collected while others end on this thread. The outermost one of a run starts them, so that a
-  // long chain of lightweight nodes is a loop and not a recursion.
-  struct Starter {
-    /// `time` is now, if it has just been read.
-    explicit Starter(RunState& of, Time time = Time::min())
-        : run(of), outer(current), outermost(outer == nullptr || &outer->run != &of), now(time) {
-      if (outermost) current = this;
-    }
-    ~Starter() {
-      if (outermost) current = outer;
-    }
-    Starter(const Starter&) = delete;
-    Starter& operator=(const Starter&) = delete;
-
-    RunState& run;
-    Starter* outer;
-    bool outermost;
-    Time now;
-    ReadyNodes ready;
-    static inline thread_local Starter* current = nullptr;
-  };
 
   // ---- starting
 

@@ -12,10 +12,12 @@ void ConfigProblems::add(TextPlace place, std::string text) {
   if (first_.size() > kMaxShown) first_.erase(std::prev(first_.end()));
 }
 
+std::string to_string(TextPlace place) { return std::to_string(place.line) + ":" + std::to_string(place.column); }
+
 namespace {
 
 std::string at(std::string_view name, TextPlace place, const std::string& text) {
-  return std::string(name) + ":" + std::to_string(place.line) + ":" + std::to_string(place.column) + ": " + text;
+  return std::string(name) + ":" + to_string(place) + ": " + text;
 }
 
 }  // namespace

@@ -16,6 +16,9 @@ struct TextPlace {
   friend auto operator<=>(const TextPlace&, const TextPlace&) = default;
 };
 
+/// "12:5"
+[[nodiscard]] std::string to_string(TextPlace place);
+
 /// The problems of one text: the first of them by place, and how many more there are.
 ///
 /// Thread-safety: thread-compatible.

@@ -6,6 +6,7 @@
 #include <functional>
 #include <random>
 #include <regex>
+#include <set>
 #include <sstream>
 
 #include "cohort/node/node_config.h"
@@ -47,7 +48,8 @@ void for_each_value(const YamlNode& section,
   for (const YamlNode& child : section.children) {
     YamlNode only = section;
     std::erase_if(only.children, [&](const YamlNode& each) {
-      return each.key != child.key && each.key != "path" && each.key != "urls";
+      static const std::set<std::string> kBeside = {"path", "urls", "steps", "type", "parameters"};
+      return each.key != child.key && !kBeside.contains(each.key);
     });
     YamlNode& place = *std::find_if(only.children.begin(), only.children.end(),
                                     [&](const YamlNode& each) { return each.key == child.key; });

@@ -91,17 +91,6 @@ class Section {
     });
   }
 
-  /// A key that has one possible value so far, and so no member.
-  template <class V>
-  Section& constant(std::string name, ValueKind<V> kind, std::string help) {
-    KeyInfo info = value_info(std::move(name), kind, std::move(help));
-    info.initial = kind.sample;
-    return add(std::move(info), [kind](const YamlNode& node, T&, const ConfigPlace& place) {
-      V value{};
-      kind.read(node, value, place);
-    });
-  }
-
   template <class Member, class U>
   Section& section(std::string name, Member member, Section<U> inner, std::string help) {
     KeyInfo info = section_info(std::move(name), inner, std::move(help));
@@ -129,6 +118,19 @@ class Section {
     });
   }
 
+  /// Keeps where the section begins, as "line:column".
+  Section& placed(std::string T::*member) {
+    place_member_ = member;
+    return *this;
+  }
+
+  /// Keeps where each item of the list under `key` begins.
+  Section& placed_items(std::string key, std::vector<std::string> T::*member) {
+    items_key_ = std::move(key);
+    items_member_ = member;
+    return *this;
+  }
+
   /// Asked once everything in the section is right by itself.
   Section& check(Check check) {
     check_ = std::move(check);
@@ -137,6 +139,10 @@ class Section {
 
   void read(const YamlNode& node, T& to, const ConfigPlace& place) const {
     if (!is_section(node, place)) return;
+    if (place_member_ != nullptr) to.*place_member_ = to_string(node.problem_place());
+    if (const YamlNode* const items = items_member_ != nullptr ? node.find(items_key_) : nullptr) {
+      for (const YamlNode& each : items->children) (to.*items_member_).push_back(to_string(each.problem_place()));
+    }
     const std::size_t before = place.problems->count();
     for (const YamlNode& child : node.children) {
       if (const auto at = info_->find(child, place)) readers_[*at](child, to, place.inside(child.key));
@@ -178,6 +184,9 @@ class Section {
   std::shared_ptr<SectionInfo> info_ = std::make_shared<SectionInfo>();
   std::vector<Reader> readers_ = {};
   Check check_ = {};
+  std::string T::*place_member_ = nullptr;
+  std::string items_key_ = {};
+  std::vector<std::string> T::*items_member_ = nullptr;
 };
 
 /// A table in Markdown for every section that has values, and under `## Example` a file with every key in it.

@@ -91,6 +91,12 @@ Result<void> fit_connections(NodeConfig& config) {
   return {};
 }
 
+void fill_in(NodeConfig& config) {
+  const std::filesystem::path folder = data_folder(config.store);
+  if (config.chains.work_folder.empty()) config.chains.work_folder = folder / "work";
+  if (config.exec.artifacts.empty()) config.exec.artifacts = folder / "artifacts";
+}
+
 }  // namespace
 
 class Node::Impl {
@@ -99,8 +105,7 @@ class Node::Impl {
   ~Impl() { drain(Duration::zero()); }
 
   Result<void> start() {
-    if (config_.chains.work_folder.empty()) config_.chains.work_folder = folder() / "work";
-    if (config_.exec.artifacts.empty()) config_.exec.artifacts = folder() / "artifacts";
+    fill_in(config_);
     if (auto fits = fit_connections(config_); !fits) return fits;
     if (auto added = add_built_in(config_, plugins_); !added) return added;
     if (auto listening = listen(); !listening) return listening;  // Before anything runs.
@@ -133,6 +138,7 @@ class Node::Impl {
 
   [[nodiscard]] ChainEngine& engine() { return *engine_; }
   [[nodiscard]] TaskStore& store() { return *store_.store; }
+  [[nodiscard]] std::string store_place() const { return store_.kind + ", " + store_.place; }
   [[nodiscard]] Executor& executor() { return *executor_; }
   [[nodiscard]] std::uint16_t port() const { return server_->port(); }
   [[nodiscard]] std::string address() const {
@@ -141,9 +147,6 @@ class Node::Impl {
   }
 
  private:
-  // For the files of running tasks and those that they leave.
-  [[nodiscard]] const std::filesystem::path& folder() const { return config_.store.sqlite.folder; }
-
   // Those with a name of their own, not the patterns.
   [[nodiscard]] std::vector<std::string> configured_groups() const {
     std::vector<std::string> names;
@@ -169,6 +172,7 @@ class Node::Impl {
     ChainOptions options = config_.chains;
     options.node = config_.name;
     options.fetch = *std::move(fetch);
+    options.check_file = make_file_check(config_.files);
     executor_ = std::make_unique<GroupExecutor>(executor_options(config_));
     engine_ = std::make_unique<ChainEngine>(*store_.store, *executor_, plugins_, std::move(options), broker_.get());
     const TaskResult<void> started = engine_->start().await();
@@ -206,6 +210,7 @@ class Node::Impl {
                                                          .store_kind = store_.kind,
                                                          .store_folder = store_.place,
                                                          .plugins = plugins_.names(),
+                                                         .chains = config_.chains.templates,
                                                          .configured_groups = configured_groups(),
                                                          .concurrency = config_.chains.concurrency,
                                                          .max_event_streams = config_.admin.max_event_streams});
@@ -231,11 +236,19 @@ class Node::Impl {
 
 Node::Node(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Node::~Node() = default;
+std::string Node::store_place() const { return impl_->store_place(); }
 
 Result<std::unique_ptr<Node>> Node::start(NodeConfig config, PluginRegistry plugins) {
   auto impl = std::make_unique<Impl>(std::move(config), std::move(plugins));
   if (auto started = impl->start(); !started) return started.error();
   return std::unique_ptr<Node>(new Node(std::move(impl)));
+}
+
+Result<void> Node::check(NodeConfig config, PluginRegistry plugins) {
+  fill_in(config);
+  if (auto added = add_built_in(config, plugins); !added) return added;
+  if (auto files = make_file_source(config.files); !files) return files.error();
+  return cohort::check(config.chains.templates, plugins);
 }
 
 void Node::drain(Duration grace) { impl_->drain(grace); }

@@ -8,8 +8,10 @@
 #include <fstream>
 
 #include "cohort/base/text_time.h"
+#include "node/config_chains.h"
 #include "node/config_schema.h"
 #include "node/former_config.h"
+#include "plugin/exec_arguments.h"
 
 namespace cohort {
 
@@ -120,6 +122,8 @@ Section<ChainOptions> chain_section() {
   return Section<ChainOptions>()
       .key("concurrency", &ChainOptions::concurrency, kinds::count(1, 10'000),
            "How many tasks run at a time on this node.")
+      .key("deadline", &ChainOptions::deadline, internal::kinds::duration_or_none(1ms, 3650 * 24h),
+           "The deadline of a task that gives none: after that time no step of it starts any more.")
       .key("step_timeout", &ChainOptions::step_timeout, kinds::duration(1ms, kMonth),
            "Of one try of a step, unless the step says.")
       .key("chain_limit", &ChainOptions::chain_limit, kinds::duration(1ms, kMonth), "Of a task's running time in all.")
@@ -141,6 +145,10 @@ Section<ChainOptions> chain_section() {
            "How often it looks for forgotten tasks.")
       .key("work_folder", &ChainOptions::work_folder, kinds::path(true),
            "For the files of running tasks, and nothing else. Empty: a folder beside the store.")
+      .by_name(
+          "templates", [](ChainOptions& chains, const std::string& name) -> auto& { return chains.templates[name]; },
+          internal::chain_template_section(), {.samples = {"thumbnails"}},
+          "Chains that tasks may name instead of steps.")
       .check(check_chains);
 }
 
@@ -182,6 +190,12 @@ Section<AdminConfig> admin_section() {
 }
 
 void check_program(const ExecProgram& program, const YamlNode& node, const ConfigPlace& place) {
+  if (const YamlNode* const arguments = node.find("arguments")) {
+    for (const YamlNode& each : arguments->children) {
+      const auto parsed = ExecArguments::parse({each.text});
+      if (!parsed) place.problem(each.place, parsed.error().message);
+    }
+  }
   if (program.cpu_time == Duration::zero() || program.cpu_time >= 1s) return;
   place.problem(node.find("cpu_time")->place, "cpu_time (" + format_duration(program.cpu_time) +
                                                   ") is counted in seconds, expected 0 or at least 1s");
@@ -216,6 +230,7 @@ Section<ExecProgram> program_section() {
            {.sample = "out"})
       .key("max_artifacts", &ExecProgram::max_artifacts, kinds::size(1, kTiB),
            "Bytes of all artifacts of a step; more fail the step.")
+      .placed(&ExecProgram::place)
       .check(check_program);
 }
 
@@ -322,10 +337,9 @@ Section<NodeConfig> make_table() {
   return Section<NodeConfig>()
       .section("node", kSelf, node_section(), "The node itself.")
       .section("log", &NodeConfig::log, log_section(), "What the node says of itself, and where.")
-      .by_name(
-          "groups", group, group_section(), {.samples = {"defaults", "vip:*"}, .check = check_group_name},
-          "Limits by group (tenant). A name that ends in `*` is for all that begin so; `defaults` is for the others, "
-          "and for what is not set.")
+      .by_name("groups", group, group_section(), {.samples = {"defaults", "vip:*"}, .check = check_group_name},
+               "Limits by group. A name that ends in `*` is for all that begin so; `defaults` is for the others, "
+               "and for what is not set.")
       .section("chains", &NodeConfig::chains, chain_section(), "How tasks are run.")
       .section("store", &NodeConfig::store, store_section(), "Where tasks are kept.")
       .section("admin", &NodeConfig::admin, admin_section(), "The HTTP side of the node.")
@@ -355,6 +369,12 @@ Result<NodeConfig> parse_config(std::string_view text, std::string_view name) {
   }
   if (problems.count() > 0) return Error{ErrorCode::kInvalid, problems.to_string(name)};
   config.warnings = problems.warnings(name);
+  const auto add_name = [&](std::string& place) { place = std::string(name) + ":" + place; };
+  for (auto& [unused, program] : config.exec.programs) add_name(program.place);
+  for (auto& [unused, chain] : config.chains.templates) {
+    add_name(chain.place);
+    std::ranges::for_each(chain.step_places, add_name);
+  }
   return config;
 }
 

@@ -11,6 +11,8 @@
 namespace cohort {
 namespace {
 
+using namespace std::chrono_literals;
+
 /// What is wrong with a text; "" when nothing is.
 std::string problems(const std::string& text) {
   const Result<NodeConfig> config = parse_config(text);
@@ -205,9 +207,50 @@ TEST(NodeConfigTest, ThereAreAtMostTenThousandGroups) {
             "cohort.yaml:10002:3: groups: more than 10000 entries; remove some");
 }
 
+TEST(NodeConfigTest, ABadPlaceholderIsReportedWithItsLine) {
+  EXPECT_EQ(problems("plugins:\n  exec:\n    programs:\n      p:\n        path: /bin/true\n        arguments:\n"
+                     "          - good {file}\n          - bad {fiel}\n")
+                .substr(0, 16),
+            "cohort.yaml:8:13");
+  EXPECT_EQ(problems("chains:\n  templates:\n    t:\n      steps:\n        - plugin: exec\n          parameters:\n"
+                     "            list: [a, '${width}']\n"),
+            "cohort.yaml:7:23: chains.templates.t: '${width}' names 'width', which is no parameter of the chain");
+}
+
+TEST(NodeConfigTest, WhereAProgramAndAChainStandIsKept) {
+  const auto config = parse_config(
+      "plugins:\n  exec:\n    programs:\n      p: {path: /bin/true}\nchains:\n  templates:\n    t:\n      steps: "
+      "[sha256]\n",
+      "my.yaml");
+  ASSERT_TRUE(config) << config.error();
+  EXPECT_EQ(config->exec.programs.at("p").place, "my.yaml:4:10");
+  EXPECT_EQ(config->chains.templates.at("t").place, "my.yaml:8:7");
+}
+
+TEST(NodeConfigTest, NamedChainsAreRead) {
+  const auto config = parse_config(
+      "chains:\n  deadline: none\n  templates:\n    thumbnails:\n      description: makes small pictures\n"
+      "      parameters:\n        width: {type: integer, default: 200, minimum: 1, maximum: 4000}\n"
+      "        name: {one_of: [a, b]}\n"
+      "      steps:\n        - sha256\n        - {plugin: exec, timeout: 5s, parameters: {program: p, size: "
+      "'${width}'}}\n");
+  ASSERT_TRUE(config) << config.error();
+  EXPECT_EQ(config->chains.deadline, Duration::max());
+  const ChainTemplate& chain = config->chains.templates.at("thumbnails");
+  EXPECT_EQ(chain.parameters.at("width").initial, 200);
+  EXPECT_EQ(chain.parameters.at("width").maximum, 4000);
+  EXPECT_FALSE(chain.parameters.at("name").initial) << "it must be given";
+  ASSERT_EQ(chain.steps.size(), 2U);
+  EXPECT_EQ(chain.steps[0].plugin, "sha256");
+  EXPECT_EQ(chain.steps[1].timeout, 5s);
+  EXPECT_EQ(chain.steps[1].parameters, R"({"program":"p","size":"${width}"})");
+}
+
 TEST(NodeConfigTest, BrokenYamlHasAPlace) {
-  EXPECT_EQ(place_in("chains:\n\tlease: 5s\n"), "2:7");
-  EXPECT_EQ(place_in("chains: {lease: 5s\n"), "2:1");
+  EXPECT_EQ(problems("chains:\n\tlease: 5s\n"), "cohort.yaml:2:1: a tab in the indentation; use spaces");
+  EXPECT_EQ(problems("chains:\n  concurrency: 4\n  \tlease: 5s\n"),
+            "cohort.yaml:3:3: a tab in the indentation; use spaces");
+  EXPECT_EQ(problems("chains: {lease: 5s\n"), "cohort.yaml:2:1: a { that no } closes");
   EXPECT_EQ(place_in("a: b: c\n"), "1:5");
   EXPECT_EQ(place_in("admin: {port: 1}}\n"), "1:17");
   EXPECT_EQ(place_in(","), "1:1");
@@ -224,7 +267,8 @@ TEST(NodeConfigTest, AQuoteThatIsNotClosedDoesNotSwallowTheRest) {
 
 TEST(NodeConfigTest, WhatIsNotReadOfYamlIsRefusedWithItsPlace) {
   EXPECT_EQ(place_in("node: &a {name: x}\n"), "1:7");
-  EXPECT_EQ(place_in("node: {name: *a}\n"), "1:14");
+  EXPECT_EQ(problems("node: {name: *a}\n"),
+            "cohort.yaml:1:14: anchors (&) and aliases (*) are not read; write the value out, or put it in quotes");
   EXPECT_EQ(place_in("node: {name: !!str x}\n"), "1:14");
   EXPECT_EQ(place_in("node: !x {}\n"), "1:7");
   EXPECT_EQ(place_in("node: {}\n---\nnode: {}\n"), "2:1");

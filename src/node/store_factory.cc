@@ -6,6 +6,8 @@
 
 namespace cohort {
 
+std::filesystem::path data_folder(const StoreConfig& config) { return config.sqlite.folder; }
+
 Result<OpenedStore> open_store(const StoreConfig& config, const std::string& who) {
   SqliteOptions options = config.sqlite;
   options.who = who;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -17,6 +18,9 @@ struct OpenedStore {
   std::string place;         ///< For people: its folder.
   int lock_descriptor = -1;  ///< A process that inherits it keeps other nodes out; -1: nothing is locked.
 };
+
+/// Where the node keeps files beside its store.
+[[nodiscard]] std::filesystem::path data_folder(const StoreConfig& config);
 
 /// `who` is what another node that wants the same store is told of this one.
 [[nodiscard]] Result<OpenedStore> open_store(const StoreConfig& config, const std::string& who);

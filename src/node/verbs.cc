@@ -112,8 +112,7 @@ int wait_for_the_end(Node& node, NodeLog& log, const sigset_t& signals, Duration
 
 void greet(const Node& node, const NodeConfig& config) {
   std::cout << "cohort " << COHORT_VERSION << ": node '" << config.name << "' on " << node.address() << "\n"
-            << "  store      " << config.store.sqlite.folder.string() << " (SQLite), " << config.chains.concurrency
-            << " tasks at a time\n"
+            << "  store      " << node.store_place() << "; " << config.chains.concurrency << " tasks at a time\n"
             << "  submit     cohort submit --group demo --step sha256 --file https://example.com/ --wait\n"
             << "  look       cohort tasks --watch, cohort groups, cohort events\n"
             << "  stop       Ctrl-C" << std::endl;
@@ -148,11 +147,7 @@ int serve(const ServeOptions& options) {
 int check_config(const std::string& file) {
   const Result<NodeConfig> config = read_config(file);
   if (!config) return complain({ErrorCode::kInvalid, config.error().message});
-  ExecOptions programs = config->exec;
-  if (programs.artifacts.empty()) programs.artifacts = config->store.sqlite.folder / "artifacts";
-  if (const auto exec = make_exec_plugin(programs); !exec) return complain(exec.error());
-  if (const auto http = make_http_plugin(config->http); !http) return complain(http.error());
-  if (const auto files = make_file_source(config->files); !files) return complain(files.error());
+  if (const Result<void> good = Node::check(*config); !good) return complain(good.error());
   for (const std::string& each : config->warnings) std::cout << each << "\n";
   std::cout << file << " is fine: " << config->groups.size() << " groups, " << config->exec.programs.size()
             << " programs, " << config->http.pools.size() << " providers\n";

@@ -11,6 +11,8 @@
 #include <sstream>
 #include <utility>
 
+#include "node/yaml_words.h"
+
 namespace cohort::internal {
 
 namespace {
@@ -19,9 +21,14 @@ TextPlace place_of(const YAML::Mark& mark) {
   return mark.is_null() ? TextPlace{} : TextPlace{mark.line + 1, mark.column + 1};
 }
 
-[[noreturn]] void refuse(const YAML::Mark& mark, const std::string& text) { throw YAML::ParserException(mark, text); }
+/// What Cohort does not take, in its own words.
+struct Refusal : YAML::ParserException {
+  using YAML::ParserException::ParserException;
+};
 
-/// Puts the tree together. It throws YAML::ParserException at what it does not take, which ends the parser.
+[[noreturn]] void refuse(const YAML::Mark& mark, const std::string& text) { throw Refusal(mark, text); }
+
+/// Puts the tree together. It throws Refusal at what it does not take, which ends the parser.
 class Builder final : public YAML::EventHandler {
  public:
   explicit Builder(ConfigProblems& problems) : problems_(problems) {}
@@ -73,15 +80,13 @@ class Builder final : public YAML::EventHandler {
     TextPlace key_place = {};
   };
 
-  [[noreturn]] static void refuse_anchor(const YAML::Mark& mark) {
-    refuse(mark, "anchors (&) and aliases (*) are not read; write the value out, or put it in quotes");
-  }
+  [[noreturn]] static void refuse_anchor(const YAML::Mark& mark) { refuse(mark, kNoAnchors); }
   void count(const YAML::Mark& mark) {
     if (++nodes_ > kMaxYamlNodes) refuse(mark, "more than 100,000 keys and values; make the file smaller");
   }
   void check(const YAML::Mark& mark, const std::string& tag) {
     count(mark);
-    if (!tag.empty() && tag != "?" && tag != "!") refuse(mark, "tags (!) are not read; remove it or use quotes");
+    if (!tag.empty() && tag != "?" && tag != "!") refuse(mark, kNoTags);
   }
   [[nodiscard]] bool wants_key() const {
     return !open_.empty() && open_.back().node.kind == YamlNode::Kind::kMap && !open_.back().has_key;
@@ -180,6 +185,13 @@ bool is_closed(std::string_view text, TextPlace place) {
   return false;
 }
 
+// The column of the first tab in the indentation of a line; 0: there is none.
+int tab_in_indentation(std::string_view text, int line) {
+  for (int i = 1; i < line; ++i) text.remove_prefix(std::min(text.size(), text.find('\n') + 1));
+  const std::size_t tab = text.find_first_not_of(' ');
+  return tab != std::string_view::npos && text[tab] == '\t' ? static_cast<int>(tab) + 1 : 0;
+}
+
 YamlNode parse(std::string_view text, ConfigProblems& problems) {
   std::istringstream in{std::string(text)};
   YAML::Parser parser(in);
@@ -209,8 +221,16 @@ std::optional<YamlNode> read_yaml(std::string_view text, ConfigProblems& problem
   if (!is_plain_text(text, problems)) return std::nullopt;
   try {
     return parse(text, problems);
+  } catch (const Refusal& refusal) {
+    problems.add(place_of(refusal.mark), refusal.msg);
   } catch (const YAML::Exception& error) {
-    problems.add(place_of(error.mark), "the YAML cannot be read: " + error.msg);
+    const TextPlace place = place_of(error.mark);
+    // The parser says many things of such a line, and seldom that it is the tab.
+    if (const int tab = tab_in_indentation(text, place.line); tab != 0) {
+      problems.add({place.line, tab}, kNoTabs);
+    } else {
+      problems.add(place, yaml_problem(error.msg));
+    }
   } catch (const std::exception& error) {
     problems.add({}, std::string("the YAML cannot be read: ") + error.what());
   }

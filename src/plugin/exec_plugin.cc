@@ -17,6 +17,7 @@
 #include "plugin/child_watch.h"
 #include "plugin/exec_arguments.h"
 #include "plugin/exec_helper.h"
+#include "plugin/step_parameters.h"
 
 namespace cohort {
 namespace {
@@ -182,6 +183,23 @@ PluginResult result_of(const std::string& name, const ExecProgram& program, cons
                              (lines.empty() ? std::string() : ": " + lines.back()));
 }
 
+// --- What a task gives.
+
+struct ExecStep {
+  std::string program = {};
+};
+
+Result<void> read_program(const json& value, ExecStep& step) {
+  if (!value.is_string()) return invalid("it is the name of a program");
+  step.program = value.get<std::string>();
+  return {};
+}
+
+// Further parameters are the program's own.
+constexpr StepParameters<ExecStep, 1> kParameters = {
+    {{{"program", "text", "", "The program of the configuration (`plugins.exec.programs`) that runs. Required."},
+      read_program}}};
+
 // --- The plugin.
 
 class ExecPlugin final : public Plugin {
@@ -190,7 +208,8 @@ class ExecPlugin final : public Plugin {
     auto plugin = std::make_shared<ExecPlugin>();
     plugin->artifacts_ = std::move(options.artifacts);
     for (auto& [name, program] : options.programs) {
-      const std::string what = "the program '" + name + "' cannot be offered: ";
+      const std::string place = program.place.empty() ? "" : program.place + ": ";
+      const std::string what = place + "the program '" + name + "' cannot be offered: ";
       if (name.empty()) return invalid(what + "it needs a name");
       if (const Result<void> good = check_program(program); !good) return invalid(what + good.error().message);
       Result<ExecArguments> arguments = ExecArguments::parse(program.arguments);
@@ -260,16 +279,22 @@ class ExecPlugin final : public Plugin {
   };
 
   Result<const Offered*> find(const json& parameters) const {
-    const auto name = parameters.is_object() ? parameters.find("program") : parameters.end();
-    if (name == parameters.end() || !name->is_string()) {
-      return invalid(R"("exec" needs the name of a program: {"program": "NAME"})");
-    }
-    const auto found = programs_.find(name->get_ref<const std::string&>());
+    const auto given = parameters.is_object() ? parameters.find("program") : parameters.end();
+    if (given == parameters.end()) return invalid(R"("exec" needs the name of a program: {"program": "NAME"})");
+    const Result<ExecStep> step = read_parameters(kParameters, json{{"program", *given}});
+    if (!step) return step.error();
+    const auto found = programs_.find(step->program);
     if (found != programs_.end()) return &found->second;
     std::string known;
-    for (const auto& [each, offered] : programs_) known += (known.empty() ? "" : ", ") + each;
-    return invalid("there is no program '" + name->get<std::string>() +
-                   "'; the configuration allows: " + (known.empty() ? "none" : known));
+    std::vector<std::string_view> names;
+    for (const auto& [each, offered] : programs_) {
+      known += (known.empty() ? "" : ", ") + each;
+      names.push_back(each);
+    }
+    const std::string nearest = internal::nearest_word(step->program, names);
+    return invalid("parameters.program: there is no program '" + step->program.substr(0, 100) + "'" +
+                   (nearest.empty() ? "" : "; did you mean '" + nearest + "'?") +
+                   "; the configuration allows: " + (known.empty() ? "none" : known));
   }
 
   Result<ChildEnd> run_in(const std::filesystem::path& folder, const Offered& offered, const StepContext& context,
@@ -314,6 +339,8 @@ int exec_helper_pid(const Plugin& exec) {
   const auto* const plugin = dynamic_cast<const ExecPlugin*>(&exec);
   return plugin == nullptr ? -1 : plugin->helper().pid();
 }
+
+std::vector<ParameterInfo> exec_parameters() { return infos_of(kParameters); }
 
 Result<std::shared_ptr<Plugin>> make_exec_plugin(ExecOptions options) { return ExecPlugin::make(std::move(options)); }
 

@@ -282,7 +282,7 @@ TEST_F(ExecPluginTest, ParametersMustNameAProgram) {
 
   EXPECT_TRUE(plugin_->check({{"program", "it"}, {"more", 1}}).ok());
   EXPECT_EQ(plugin_->check({{"program", "x"}}).error().message,
-            "there is no program 'x'; the configuration allows: it");
+            "parameters.program: there is no program 'x'; the configuration allows: it");
   EXPECT_FALSE(plugin_->check({{"program", 1}}).ok());
   EXPECT_FALSE(plugin_->check(json::object()).ok());
   EXPECT_FALSE(plugin_->check(json::array()).ok());

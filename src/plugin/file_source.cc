@@ -138,6 +138,7 @@ class Source {
   explicit Source(FileSourceOptions options) : options_(std::move(options)) {}
 
   Result<void> start();
+  [[nodiscard]] Result<void> check(const std::string& reference) const;
   Result<fs::path> fetch(const std::string& reference, const fs::path& folder, const std::stop_token& stop);
 
  private:
@@ -145,10 +146,17 @@ class Source {
   Result<OpenFile> open(const std::string& path) const;
   Result<fs::path> download(const std::string& url, const fs::path& folder, const std::stop_token& stop);
   [[nodiscard]] std::string allowed() const;
+  [[nodiscard]] Error refused_scheme(const std::string& scheme) const;
 
   FileSourceOptions options_;
   std::unique_ptr<HttpClient> client_;
 };
+
+// Without "." and ".." in it, and without a '/' at its end.
+fs::path plain_root(const fs::path& root) {
+  fs::path plain = root.lexically_normal();
+  return !plain.has_filename() && plain.has_relative_path() ? plain.parent_path() : plain;
+}
 
 Result<void> Source::start() {
   if (options_.max_bytes < 1 || options_.max_bytes > kMaxBytes) {
@@ -161,8 +169,7 @@ Result<void> Source::start() {
     if (!root.is_absolute() || !fs::is_directory(root, ignored)) {
       return error(ErrorCode::kInvalid, "the root '" + root.string() + "' of files is no folder with an absolute path");
     }
-    root = root.lexically_normal();
-    if (!root.has_filename() && root.has_relative_path()) root = root.parent_path();
+    root = plain_root(root);
   }
   if (!options_.allow_http) return {};
   auto client = HttpClient::make({.max_redirects = 5, .allow_private_addresses = options_.allow_private});
@@ -173,7 +180,7 @@ Result<void> Source::start() {
 
 std::string Source::allowed() const {
   const std::string files = options_.roots.empty() ? "" : "file:///…";
-  const std::string web = client_ ? "http://… and https://…" : "";
+  const std::string web = options_.allow_http ? "http://… and https://…" : "";
   if (files.empty() && web.empty()) return "this node fetches no files";
   return "this node fetches " + files + (files.empty() || web.empty() ? "" : ", ") + web;
 }
@@ -185,11 +192,15 @@ std::string scheme_of(const std::string& reference) {
   return scheme;
 }
 
+Error Source::refused_scheme(const std::string& scheme) const {
+  return error(ErrorCode::kInvalid, "'" + scheme.substr(0, 40) + ":' is not fetched; " + allowed());
+}
+
 Result<fs::path> Source::fetch(const std::string& reference, const fs::path& folder, const std::stop_token& stop) {
   const std::string scheme = scheme_of(reference);
   if (scheme == "file" && !options_.roots.empty()) return copy(reference, folder, stop);
   if (client_ && (scheme == "http" || scheme == "https")) return download(reference, folder, stop);
-  return error(ErrorCode::kInvalid, "'" + scheme.substr(0, 40) + ":' is not fetched; " + allowed());
+  return refused_scheme(scheme);
 }
 
 // The absolute path that a reference means.
@@ -220,6 +231,10 @@ std::optional<std::string> below(const std::string& path, const std::string& roo
   return path.substr(begin);
 }
 
+Error outside_of_roots(const std::string& path) {
+  return error(ErrorCode::kInvalid, "'" + path + "' lies in none of the folders that files may come from");
+}
+
 Result<OpenFile> Source::open(const std::string& path) const {
   std::optional<Error> why;
   for (const fs::path& root : options_.roots) {
@@ -229,8 +244,22 @@ Result<OpenFile> Source::open(const std::string& path) const {
     if (file) return file;
     if (!why) why = file.error();
   }
-  if (why) return *why;
-  return error(ErrorCode::kInvalid, "'" + path + "' lies in none of the folders that files may come from");
+  return why ? *why : outside_of_roots(path);
+}
+
+Result<void> Source::check(const std::string& reference) const {
+  const std::string scheme = scheme_of(reference);
+  if (options_.allow_http && (scheme == "http" || scheme == "https")) {
+    const Result<WebAddress> address = parse_web_address(reference);
+    return address ? Result<void>() : address.error();
+  }
+  if (scheme != "file" || options_.roots.empty()) return refused_scheme(scheme);
+  const Result<std::string> path = path_of(reference);
+  if (!path) return path.error();
+  const std::string plain = fs::path(*path).lexically_normal().string();
+  const bool is_inside = std::ranges::any_of(
+      options_.roots, [&](const fs::path& root) { return below(plain, root.string()).has_value(); });
+  return is_inside ? Result<void>() : outside_of_roots(*path);
 }
 
 Result<fs::path> Source::copy(std::string_view reference, const fs::path& folder, const std::stop_token& stop) {
@@ -283,6 +312,13 @@ Result<FileSource> make_file_source(FileSourceOptions options) {
   return FileSource([source](const std::string& reference, const fs::path& folder, std::stop_token stop) {
     return source->fetch(reference, folder, stop);
   });
+}
+
+std::function<Result<void>(const std::string& reference)> make_file_check(FileSourceOptions options) {
+  for (fs::path& root : options.roots) root = plain_root(root);
+  return [source = std::make_shared<const Source>(std::move(options))](const std::string& reference) {
+    return source->check(reference);
+  };
 }
 
 }  // namespace cohort

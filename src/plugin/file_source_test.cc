@@ -137,6 +137,23 @@ TEST_F(FileSourceTest, OnlyRegularFilesAreRead) {
   EXPECT_EQ(code_of(url(std::string(5000, 'n'))), ErrorCode::kInvalid);
 }
 
+TEST_F(FileSourceTest, WhatIsNeverFetchedIsRefusedBeforehand) {
+  const auto check = make_file_check({.roots = {root() / ""}, .allow_http = false});
+  EXPECT_TRUE(check(url("plain.txt")));
+  EXPECT_TRUE(check(url("missing.txt"))) << "it may come later";
+  EXPECT_TRUE(check(url("sub/../plain.txt")));
+  for (const std::string& each :
+       {url("../outside/secret.txt"), url("sub/../../outside/secret.txt"), url("%2e%2e/outside/x"),
+        std::string("file:///etc/passwd"), std::string("file:plain.txt"), std::string("https://example.com/x"),
+        std::string("ftp://example.com/x"), url("")}) {
+    EXPECT_FALSE(check(each)) << each;
+  }
+  const auto web = make_file_check({.allow_http = true});
+  EXPECT_TRUE(web("https://example.com/x"));
+  EXPECT_FALSE(web("https://"));
+  EXPECT_FALSE(web(url("plain.txt"))) << "there are no roots";
+}
+
 TEST_F(FileSourceTest, LinksOfTheKernelAreNotFollowed) {
   const FileSource source = make({.roots = {"/proc/self"}, .allow_http = false});
   EXPECT_EQ(code_of(source, "file:///proc/self/exe", folder.path()), ErrorCode::kInvalid);

@@ -8,6 +8,7 @@
 
 #include "chain/json_depth.h"
 #include "cohort/base/percent.h"
+#include "plugin/step_parameters.h"
 #include "plugin/step_text.h"
 #include "plugin/web_address.h"
 
@@ -130,18 +131,23 @@ Result<void> read_expect(const Json& value, HttpStep& step) {
   return {};
 }
 
-struct Key {
-  std::string_view name;
-  Result<void> (*read)(const Json&, HttpStep&);
-};
-constexpr std::array<Key, 8> kKeys = {{{"pool", read_pool},
-                                       {"path", read_path},
-                                       {"url", read_url},
-                                       {"method", read_method},
-                                       {"headers", read_headers},
-                                       {"body", read_body},
-                                       {"output", read_output},
-                                       {"expect", read_expect}}};
+constexpr StepParameters<HttpStep, 8> kParameters = {{
+    {{"pool", "text", "", "The pool of the configuration (`providers`) that is called. Either `pool` or `url`."},
+     read_pool},
+    {{"path", "text", "", "What is put behind the URL of the pool; it begins with `/`."}, read_path},
+    {{"url", "text", "", "The `http://` or `https://` URL that is called. Either `pool` or `url`."}, read_url},
+    {{"method", "GET, POST, PUT, PATCH or DELETE", "POST", "The method."}, read_method},
+    {{"headers", "object of texts, at most 64", "{}",
+      "Headers of the request. `Idempotency-Key` is added, with the token of the step."},
+     read_headers},
+    {{"body", "any JSON", "", "The body of the request; see below for the default."}, read_body},
+    {{"output", "text, at most 128 bytes", "response",
+      "The key in the context for `{\"status\", \"body\"}` of the answer. The empty text merges the answer's body, "
+      "which must then be a JSON object."},
+     read_output},
+    {{"expect", "list of at most 32 numbers, 200 to 599", "[]", "Statuses that are a success, besides 200 to 299."},
+     read_expect},
+}};
 
 Result<std::string> body_of(const HttpStep& step, const StepContext& context) {
   Json body;
@@ -192,21 +198,15 @@ bool HttpStep::is_success(int status) const {
 }
 
 Result<HttpStep> parse_http_step(const Json& parameters) {
-  if (!parameters.is_object()) return invalid("parameters: it is an object");
-  HttpStep step;
-  for (auto each = parameters.begin(); each != parameters.end(); ++each) {
-    const auto* const key = std::ranges::find(kKeys, each.key(), &Key::name);
-    if (key == kKeys.end()) {
-      return invalid(
-          "parameters." + each.key().substr(0, kMaxNameBytes) +
-          ": there is no such parameter; there are pool, path, url, method, headers, body, output and expect");
-    }
-    if (auto read = key->read(*each, step); !read) return at_place("parameters." + each.key(), read.error());
-  }
+  const Result<HttpStep> read = read_parameters(kParameters, parameters);
+  if (!read) return read;
+  const HttpStep& step = *read;
   if (step.pool.empty() == step.url.empty()) return invalid("parameters: it is either a pool or a url that is called");
   if (!step.url.empty() && !step.path.empty()) return invalid("parameters.path: it is for a pool; a url has its own");
   return step;
 }
+
+std::vector<ParameterInfo> http_parameters() { return infos_of(kParameters); }
 
 Result<HttpRequest> make_request(const HttpStep& step, const StepContext& context) {
   Result<std::string> body = body_of(step, context);

@@ -13,6 +13,7 @@
 
 #include "plugin/file_descriptor.h"
 #include "plugin/sha256.h"
+#include "plugin/step_parameters.h"
 
 namespace cohort {
 namespace {
@@ -24,23 +25,21 @@ char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 
 
 bool is_digit(char c) { return (c >= '0' && c <= '9') || (lower(c) >= 'a' && lower(c) <= 'f'); }
 
-// Nothing is expected: "".
-Result<std::string> expected_of(const nlohmann::json& parameters) {
-  const auto invalid = [](std::string text) { return Error{ErrorCode::kInvalid, std::move(text)}; };
-  if (!parameters.is_object()) return invalid("parameters: it is an object");
-  std::string expected;
-  for (auto each = parameters.begin(); each != parameters.end(); ++each) {
-    if (each.key() != "expected") {
-      return invalid("parameters." + each.key().substr(0, 100) + ": there is no such parameter; there is expected");
-    }
-    if (each->is_string()) expected = each->get<std::string>();
-    if (expected.size() != 64 || !std::ranges::all_of(expected, is_digit)) {
-      return invalid("parameters.expected: it has 64 hexadecimal digits");
-    }
+struct Sha256Step {
+  std::string expected = {};  // In lower case; empty: anything.
+};
+
+Result<void> read_expected(const nlohmann::json& value, Sha256Step& step) {
+  if (value.is_string()) step.expected = value.get<std::string>();
+  if (step.expected.size() != 64 || !std::ranges::all_of(step.expected, is_digit)) {
+    return Error{ErrorCode::kInvalid, "it has 64 hexadecimal digits"};
   }
-  std::ranges::transform(expected, expected.begin(), lower);
-  return expected;
+  std::ranges::transform(step.expected, step.expected.begin(), lower);
+  return {};
 }
+
+constexpr StepParameters<Sha256Step, 1> kParameters = {
+    {{{"expected", "64 hexadecimal digits", "", "The checksum that the file must have."}, read_expected}}};
 
 PluginResult failed_to_read(const std::filesystem::path& path, int number) {
   std::string reason = "'" + path.string() + "' cannot be read: " + std::generic_category().message(number);
@@ -57,13 +56,13 @@ PluginResult compared(std::string sha256, const std::string& expected, std::uint
 class Sha256Plugin final : public Plugin {
  public:
   [[nodiscard]] Result<void> check(const nlohmann::json& parameters) const override {
-    const Result<std::string> expected = expected_of(parameters);
-    return expected ? Result<void>() : expected.error();
+    const Result<Sha256Step> step = read_parameters(kParameters, parameters);
+    return step ? Result<void>() : step.error();
   }
 
   PluginResult run(StepContext& context) override {
-    const Result<std::string> expected = expected_of(context.parameters());
-    if (!expected) return PluginResult::failure(expected.error().message);
+    const Result<Sha256Step> step = read_parameters(kParameters, context.parameters());
+    if (!step) return PluginResult::failure(step.error().message);
     const std::filesystem::path& path = context.local_file();
     if (path.empty()) return PluginResult::failure("the task has no file");
     const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -80,7 +79,7 @@ class Sha256Plugin final : public Plugin {
       const ssize_t got = ::read(file.get(), piece.data(), piece.size());
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) return failed_to_read(path, errno);
-      if (got == 0) return compared(sum.finish(), *expected, bytes);
+      if (got == 0) return compared(sum.finish(), step->expected, bytes);
       sum.update({piece.data(), static_cast<std::size_t>(got)});
       const std::uint64_t before = bytes;
       bytes += static_cast<std::uint64_t>(got);
@@ -91,6 +90,8 @@ class Sha256Plugin final : public Plugin {
 };
 
 }  // namespace
+
+std::vector<ParameterInfo> sha256_parameters() { return infos_of(kParameters); }
 
 std::shared_ptr<Plugin> make_sha256_plugin() { return std::make_shared<Sha256Plugin>(); }
 

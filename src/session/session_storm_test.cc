@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/sanitized.h"
 #include "cohort/base/random.h"
 #include "cohort/group/group_executor.h"
 #include "cohort/session/session_registry.h"
@@ -271,8 +272,17 @@ class History {
   ShardedSessionTable<Faults> table_;
 };
 
+// Sanitizers make the storms many times as slow; the release build runs them all.
+#ifdef COHORT_SANITIZED
+constexpr std::uint64_t kHistories = 300;
+constexpr std::uint64_t kThreadStorms = 4;
+#else
+constexpr std::uint64_t kHistories = 3000;
+constexpr std::uint64_t kThreadStorms = 30;
+#endif
+
 TEST(SessionStormTest, TheTableDoesWhatItsModelDoes) {
-  const Seeds seeds(3000);
+  const Seeds seeds(kHistories);
   for (std::uint64_t seed = seeds.first(); seed <= seeds.last(); ++seed) {
     ASSERT_EQ(History<NoSessionFaults>(seed).run(), "") << "replay with ./dev sim " << seed;
   }
@@ -319,7 +329,7 @@ struct Counted {
 };
 
 TEST(SessionStormTest, ThreadsDoEverythingToTheSameSessionsAtOnce) {
-  const Seeds seeds(30);
+  const Seeds seeds(kThreadStorms);
   for (std::uint64_t seed = seeds.first(); seed <= seeds.last(); ++seed) {
     std::atomic<int> payloads{0};
     std::atomic<int> created{0};

@@ -13,6 +13,7 @@
 #include "cohort/base/version.h"
 #include "cohort/chain/chain_engine.h"
 #include "cohort/group/group_executor.h"
+#include "cohort/node/node.h"
 #include "cohort/node/node_config.h"
 #include "cohort/testing/virtual_clock.h"
 #include "cohort/testing/virtual_wall_clock.h"
@@ -113,6 +114,30 @@ TEST_P(UpgradeTest, AKeyStillBelongsToItsRequest) {
     EXPECT_TRUE(answer->at(0)->existed);
     EXPECT_EQ(answer->at(0)->task_id, each.request.id);
   }
+}
+
+TEST_P(UpgradeTest, ANodeStartsOnItsFolder) {
+  store_.reset();
+  const TemporaryFolder folder;
+  std::filesystem::copy_file(kReleases / GetParam() / "cohort.db", folder.path() / "cohort.db");
+  PluginRegistry plugins;
+  for (const char* name : {"first", "second"}) {
+    ASSERT_TRUE(plugins.add(name, [](StepContext&) { return PluginResult::success(); }));
+  }
+  NodeConfig config;
+  config.store.sqlite.folder = folder.path();
+  config.admin.port = 0;
+  config.chains.retention = Duration::zero();  // The database was written long ago.
+
+  const auto node = Node::start(config, plugins);
+
+  ASSERT_TRUE(node) << node.error();
+  const auto counts = wait<StoreStats>([&](auto done) { (*node)->store().stats(std::move(done)); });
+  EXPECT_EQ(counts->damaged, 0U);
+  EXPECT_EQ(counts->tasks[static_cast<std::size_t>(ChainState::kPoison)], 1U);
+  const TaskResult<ChainTask> completed = (*node)->wait("completed").await();
+  ASSERT_TRUE(completed.ok());
+  EXPECT_EQ(completed.value->context, R"({"a":1,"b":"two"})");
 }
 
 TEST_P(UpgradeTest, WhatWasOpenRunsToItsEnd) {

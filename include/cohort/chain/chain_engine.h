@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,7 +47,7 @@ struct IntakeStatus {
 ///
 ///     GroupExecutor executor({.defaults = {.max_concurrency = 4}, .global_max_in_flight = 4});
 ///     PluginRegistry plugins;
-///     plugins.add("greet", [](StepContext& step) { … return PluginResult::success({{"greeted", true}}); });
+///     plugins.add("greet", [](StepContext&) { return PluginResult::success({{"greeted", true}}); });
 ///     ChainEngine engine(*store, executor, plugins, {.node = "a"});
 ///     engine.start().await();
 ///     engine.submit({.group = "tenant", .steps = {{.plugin = "greet"}}}).await();
@@ -83,6 +84,10 @@ class ChainEngine {
   TaskHandle<ChainTask> replay(ReplayRequest request);
   /// A pending task becomes ready without a message. kConflict: it is not pending.
   TaskHandle<ChainTask> ready(std::string task_id);
+  /// The task when it has ended, in whatever state, or at once if it has. kNotFound: there is no such task. kEnded: the
+  /// engine was drained first. Cancelling the handle ends the wait, not the task; a caller that gives up after
+  /// await_for() should do so, because 100,000 waits may be open.
+  TaskHandle<ChainTask> wait(const std::string& task_id);
   /// On every node, and after a restart too. What runs goes on; deadlines wait.
   TaskHandle<void> pause_group(std::string group);
   TaskHandle<void> resume_group(std::string group);
@@ -95,6 +100,9 @@ class ChainEngine {
   [[nodiscard]] IntakeStatus intake_status() const;
 
   [[nodiscard]] ChainStats stats() const;
+  /// How long a new task of the group will wait on this node, by the group's backlog and the rate of starts over about
+  /// the last ten minutes. Nothing: there is no backlog, or it is too early to tell.
+  [[nodiscard]] std::optional<Duration> estimated_wait(const std::string& group) const;
   [[nodiscard]] GateStatus gate() const;
 
  private:

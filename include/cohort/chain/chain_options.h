@@ -3,11 +3,13 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <stop_token>
 #include <string>
 
 #include "cohort/base/clock.h"
 #include "cohort/base/result.h"
+#include "cohort/chain/chain_template.h"
 #include "cohort/store/chain_task.h"
 
 namespace cohort {
@@ -26,6 +28,7 @@ struct ChainOptions {
 
   /// The deadline of a task that gives none; Duration::max(): none at all.
   Duration deadline = NewTask::kDefaultDeadline;
+  std::map<std::string, ChainTemplate> templates = {};       ///< The chains that a task may name.
   Duration step_timeout = std::chrono::minutes(5);           ///< Of one attempt, unless the step says.
   Duration chain_limit = std::chrono::minutes(30);           ///< Of the running time of a task, over all runs.
   RetryPolicy retry{};                                       ///< Unless the step says.

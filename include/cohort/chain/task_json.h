@@ -21,6 +21,9 @@ namespace cohort {
 ///
 /// Only group is needed. An unknown key, a wrong type or an impossible value: kInvalid, with the place.
 [[nodiscard]] Result<NewTask> task_from_json(const nlohmann::json& json);
+/// One step: the name of a plugin, or {"plugin": …, "parameters": …, "timeout": …, "retry": …}. `place` names it in
+/// errors.
+[[nodiscard]] Result<ChainStep> step_from_json(const nlohmann::json& json, const std::string& place);
 [[nodiscard]] nlohmann::json to_json(const NewTask& task);
 [[nodiscard]] nlohmann::json steps_to_json(const std::vector<ChainStep>& steps);
 /// With its state: what an API shows.

@@ -17,9 +17,10 @@ namespace cohort {
 /// serve` is one; this is the same inside your program.
 ///
 ///     PluginRegistry plugins;
-///     plugins.add("greet", [](StepContext& step) { … });
+///     plugins.add("greet", [](StepContext&) { return PluginResult::success({{"greeted", true}}); });
 ///     auto node = Node::start({.store = {.sqlite = {.folder = "my-data"}}}, std::move(plugins));
-///     (*node)->chains().submit({.group = "tenant", .steps = {{.plugin = "greet"}}});
+///     auto submitted = (*node)->chains().submit({.group = "tenant", .steps = {{.plugin = "greet"}}}).await();
+///     auto ended = (*node)->wait(submitted.value->task_id).await();
 ///
 /// The built-in steps are exec, http and sha256; a plugin of yours may not have one of these names.
 ///
@@ -30,6 +31,9 @@ class Node {
   /// Opens the store, takes over what was left unfinished, and listens. kConflict: the folder or the port is another's.
   /// kInvalid: the configuration cannot be.
   static Result<std::unique_ptr<Node>> start(NodeConfig config, PluginRegistry plugins = {});
+  /// Checks what start() would refuse of a configuration, without opening or starting anything that lasts. kInvalid,
+  /// with the place in cohort.yaml where there is one.
+  static Result<void> check(NodeConfig config, PluginRegistry plugins = {});
   /// As drain(0).
   ~Node();
   Node(const Node&) = delete;
@@ -41,8 +45,12 @@ class Node {
   void drain(Duration grace);
 
   [[nodiscard]] ChainEngine& chains();
+  /// As ChainEngine::wait(): the task when it has ended.
+  TaskHandle<ChainTask> wait(const std::string& task_id) { return chains().wait(task_id); }
   [[nodiscard]] TaskStore& store();
   [[nodiscard]] Executor& executor();
+  /// Where the tasks are kept, for people: "sqlite, cohort-data".
+  [[nodiscard]] std::string store_place() const;
   /// "http://127.0.0.1:7070"
   [[nodiscard]] std::string address() const;
   [[nodiscard]] std::uint16_t port() const;

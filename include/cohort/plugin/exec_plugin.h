@@ -40,6 +40,7 @@ struct ExecProgram {
   /// the task (PluginResult::artifacts()). Empty: no files are kept.
   std::string artifacts = {};
   std::uint64_t max_artifacts = 64U << 20U;  ///< Limit in bytes of all artifacts of a step. More fail the step.
+  std::string place = {};  ///< Where it is configured, for messages: "cohort.yaml:12:5". Empty: in code.
 };
 
 struct ExecOptions {

@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "cohort/base/clock.h"
@@ -25,5 +27,10 @@ struct FileSourceOptions {
 ///
 /// kInvalid: an option is out of range, or a root is not a folder.
 [[nodiscard]] Result<FileSource> make_file_source(FileSourceOptions options);
+
+/// Makes a function that checks the file of a task at submit (ChainOptions::check_file). It refuses what the FileSource
+/// of the same options would never fetch: other schemes, malformed references, and paths outside every root. It does
+/// not look whether the file exists, and it does not follow links.
+[[nodiscard]] std::function<Result<void>(const std::string& reference)> make_file_check(FileSourceOptions options);
 
 }  // namespace cohort

@@ -19,6 +19,10 @@ struct Submitted {
   std::string task_id;
   ChainState state = ChainState::kReady;
   bool existed = false;  ///< Its idempotency key was there already, with the same request.
+  /// The engine fills these two in.
+  std::optional<Duration> deadline =
+      {};                    ///< Of a task that was made now and has one as a length; Duration::max(): none.
+  std::string warning = {};  ///< What its submitter should know; empty: nothing.
 };
 
 /// A message that carries a whole task, or the id of a row that is there.

@@ -63,7 +63,7 @@ struct GraphPlan {
   struct Group {
     std::string name;
     std::optional<std::uint32_t> concurrency;  ///< The largest GraphNode::concurrency of the group's nodes.
-    double demand = 0;                         ///< The sum of GraphNode::demand of the group's nodes. 0: none was given.
+    double demand = 0;  ///< The sum of GraphNode::demand of the group's nodes. 0: none was given.
   };
 
   std::vector<Node> nodes;           ///< In the order of NodeSpec::index.
