@@ -138,7 +138,7 @@ class PageGraph {
   [[nodiscard]] const Graph<PageRequest>& graph() const { return *graph_; }
 
  private:
-  std::vector<Node<PageRequest, int>> nodes_;
+  std::vector<GraphNode<PageRequest, int>> nodes_;
   std::unique_ptr<Graph<PageRequest>> graph_;
 };
 

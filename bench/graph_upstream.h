@@ -47,7 +47,7 @@ inline double cpu_us() {
 inline double upstream_ours() {
   GroupExecutor executor({.threads = 2});
   GraphBuilder<int> builder;
-  std::optional<Node<int, int>> last;
+  std::optional<GraphNode<int, int>> last;
   for (int call = 0; call < kUpstreamCalls; ++call) {
     const std::string name = "call-" + std::to_string(call);
     if (!last) {

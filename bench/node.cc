@@ -220,7 +220,7 @@ constexpr int kGets = 3000;
 
 /// A store with a million tasks that wait. It is made once, and used by all rounds.
 std::filesystem::path million_rows() {
-  const std::filesystem::path folder = std::filesystem::current_path() / "build/bench/million";
+  std::filesystem::path folder = std::filesystem::current_path() / "build/bench/million";
   if (std::filesystem::exists(folder / "complete")) return folder;
   std::filesystem::remove_all(folder);
   {

@@ -89,8 +89,8 @@ double select_of_8() {
   for (int i = 0; i < 8; ++i) providers.push_back({.name = std::to_string(i)});
   const auto router = cohort::Router::make(providers).value();
   for (int i = 0; i < 1000; ++i) {
-    for (std::size_t p = 0; p < 8; ++p)
-      router->provider(p).score().record(i % (p + 2) != 0, std::chrono::milliseconds(5));
+    for (int p = 0; p < 8; ++p)
+      router->provider(static_cast<std::size_t>(p)).score().record(i % (p + 2) != 0, std::chrono::milliseconds(5));
   }
   return ns_per_call([&] { keep(router->select()); }, kCalls / 10);
 }

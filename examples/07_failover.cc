@@ -44,7 +44,7 @@ int main() {
   options.timeout = 500ms;
   options.clock = &clock;
   options.seed = 7;
-  auto made = cohort::Router::make(std::move(providers), options);
+  auto made = cohort::Router::make(providers, options);
   if (!made) {
     std::printf("%s\n", made.error().message.c_str());
     return 1;

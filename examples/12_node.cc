@@ -19,7 +19,7 @@ namespace {
 class Translate : public cohort::Plugin {
  public:
   [[nodiscard]] cohort::Result<void> check(const nlohmann::json& parameters) const override {
-    if (parameters.value("to", "") != "") return {};
+    if (!parameters.value("to", "").empty()) return {};
     return cohort::Error{cohort::ErrorCode::kInvalid, "translate needs 'to', a language"};
   }
   PluginResult run(StepContext& step) override {

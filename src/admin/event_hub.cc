@@ -36,11 +36,13 @@ class EventHub::Stream final : public BodyStream, public std::enable_shared_from
         skips_(!filter_.after) {}
 
   void next(Function<void(std::optional<std::string>)> ready) override {
+    bool is_closed = false;
     {
       MutexLock lock(mutex_);
-      if (!closed_) ready_ = std::move(ready);
+      is_closed = closed_;
+      if (!is_closed) ready_ = std::move(ready);
     }
-    if (ready) return ready(std::nullopt);
+    if (is_closed) return ready(std::nullopt);  // NOLINT(bugprone-use-after-move): then it was not moved.
     if (!first_.empty() && !skips_) return give(std::exchange(first_, {}));
     read();
   }

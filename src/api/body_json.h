@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -57,7 +58,7 @@ class BodyReader {
   static bool read(const Json& from, std::optional<std::uint32_t>& to, const CountRule& rule) {
     if (!from.is_number()) return false;
     const auto number = from.get<double>();
-    if (!(number >= rule.min && number <= rule.max)) return false;
+    if (std::isnan(number) || number < rule.min || number > rule.max) return false;
     to = static_cast<std::uint32_t>(number);
     return static_cast<double>(*to) == number;
   }

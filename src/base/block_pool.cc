@@ -138,7 +138,7 @@ class Depot {
   // Gives the page if nothing of it is used any more.
   [[nodiscard]] void* give_back(void* block, std::size_t block_size) COHORT_REQUIRES(mutex_) {
     const auto address = reinterpret_cast<std::uintptr_t>(block);
-    auto& slab = *reinterpret_cast<Slab*>(address - address % kPageBytes);
+    auto& slab = *reinterpret_cast<Slab*>(static_cast<std::byte*>(block) - address % kPageBytes);
     *static_cast<void**>(block) = slab.free;
     slab.free = block;
     if (slab.used-- == blocks_in_slab(block_size)) list(slab);

@@ -48,7 +48,7 @@ class ChainCore : public std::enable_shared_from_this<ChainCore<Faults>> {
  public:
   static std::shared_ptr<ChainCore> make(TaskStore& store, Executor& executor, const PluginRegistry& plugins,
                                          ChainOptions options, Broker* broker = nullptr) {
-    const std::shared_ptr<ChainCore> core(new ChainCore(store, executor, plugins, std::move(options), broker));
+    std::shared_ptr<ChainCore> core(new ChainCore(store, executor, plugins, std::move(options), broker));
     core->calls_.bind(core->weak_from_this(), [engine = core.get()] { engine->finish_draining(); });
     return core;
   }

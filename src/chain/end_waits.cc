@@ -31,14 +31,19 @@ TaskHandle<ChainTask> EndWaits::wait(const std::string& task_id) {
   Promise<ChainTask> promise("wait", on_cancel, executor_.clock());
   TaskHandle<ChainTask> handle = promise.handle();
   std::optional<Error> refused;
+  std::optional<Promise<ChainTask>> refusing;
   {
     MutexLock lock(mutex_);
     if (waits_.size() >= kMostWaits) refused = too_many();
     if (closed_) refused = ended();
-    if (!refused) waits_.emplace(task_id, Wait{number, std::move(promise)});
+    if (!refused) {
+      waits_.emplace(task_id, Wait{number, std::move(promise)});
+    } else {
+      refusing.emplace(std::move(promise));
+    }
   }
-  if (refused) {
-    promise.settle(*std::move(refused));
+  if (refusing) {
+    refusing->settle(*std::move(refused));
   } else {
     read_row(task_id);
   }

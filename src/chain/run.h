@@ -47,7 +47,7 @@ struct Run {
       MutexLock lock(mutex);
       source = stop;
     }
-    source.request_stop();
+    source.request_stop();  // NOLINT(clang-analyzer-cplusplus.Move): it was assigned anew.
   }
   [[nodiscard]] bool stop_requested() {
     MutexLock lock(mutex);

@@ -54,7 +54,7 @@ Result<json> payload_of(const std::string& payload) {
 Result<json> step_of(const std::string& step) {
   const std::size_t colon = step.find(':');
   json out = {{"plugin", step.substr(0, colon)}};
-  if (out["plugin"] == "") return invalid("--step '" + step + "' names no plugin; write PLUGIN or PLUGIN:{...}");
+  if (step.empty() || colon == 0) return invalid("--step '" + step + "' names no plugin; write PLUGIN or PLUGIN:{...}");
   if (colon == std::string::npos) return out;
   Result<json> parameters =
       json_of(step.substr(colon + 1), "what follows '" + step.substr(0, colon + 1) + "' in --step");

@@ -34,7 +34,7 @@ std::string labelled(std::string_view label, const std::string& text) {
 
 /// "2026-11-16T05:00:00Z (5m ago)"
 std::string moment(const json& task, const char* key, WallTime now) {
-  const std::string text = shown(task, key);
+  std::string text = shown(task, key);
   if (text.empty()) return "";
   const std::string age = age_text(text, now);
   if (age == "-") return text;

@@ -170,8 +170,8 @@ std::string age_text(WallTime then, WallTime now) {
   if (then > now) return "in " + age_text(now, then);
   const auto seconds = duration_cast<std::chrono::seconds>(now - then).count();
   if (seconds < 120) return std::to_string(seconds) + "s";
-  if (seconds < 2 * 3600) return std::to_string(seconds / 60) + "m";
-  if (seconds < 2 * 86'400) return std::to_string(seconds / 3600) + "h";
+  if (seconds < 2L * 3600) return std::to_string(seconds / 60) + "m";
+  if (seconds < 2L * 86'400) return std::to_string(seconds / 3600) + "h";
   return std::to_string(seconds / 86'400) + "d";
 }
 

@@ -108,6 +108,7 @@ TEST_F(ChoresTest, AGroupsTasksAndItsChoresTakeTurns) {
   executor().advance(30ms);
   EXPECT_GE(ran, 40);
   EXPECT_LE(ran, 60);
+  ASSERT_TRUE(executor().run_until_idle());
 }
 
 TEST_F(ChoresTest, WhoseOwnCallEndsATaskSettlesIt) {

@@ -272,7 +272,8 @@ void Scheduler<Faults>::cancel(TaskRecord& record, Time now) {
     case Phase::kWaiting: break;
     default:
       if (take_out_of_turn(record)) break;
-      if (!record.is_claimed()) ask_to_stop(record);
+      // (One that its caller was to run is not there any more when it is taken back; the caller hands it in anew.)
+      if (record.group != nullptr && !record.is_claimed()) ask_to_stop(record);
       return;
   }
   if (!record.try_claim(TaskStatus::kCancelled)) return;

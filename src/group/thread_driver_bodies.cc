@@ -305,7 +305,7 @@ bool ThreadDriver::run_here(TaskRef& record, Time now, HereTurns& turns) {
   if (left) return false;
   turns.last = std::move(record);
   if (listener_) tell(TaskEvent::Kind::kSubmitted, *turns.last, now);
-  turns.note_end(run_guest(*guest, now));
+  turns.note_end(run_guest(*guest, now));  // NOLINT(bugprone-use-after-move): if it was moved, it returned above.
   turns.open = guest.release();
   if (turns.last->has_begun()) return true;
   turns.end();

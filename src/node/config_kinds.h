@@ -51,7 +51,7 @@ template <class V>
 ValueKind<V> scalar(std::string type, std::string sample, Quotes quotes,
                     std::function<Fit(const std::string&, V&)> parse, std::function<std::string(const V&)> show) {
   const auto read = [=](const YamlNode& node, V& value, const ConfigPlace& place) {
-    const bool is_text = node.kind == YamlNode::Kind::kScalar && !(node.is_quoted && quotes == Quotes::kRefused);
+    const bool is_text = node.kind == YamlNode::Kind::kScalar && (!node.is_quoted || quotes != Quotes::kRefused);
     const Fit fit = is_text ? parse(node.text, value) : Fit::kWrongType;
     if (fit == Fit::kWrongType) place.wrong_type(node, type, sample);
     if (fit == Fit::kOutOfRange) place.out_of_range(node, type);

@@ -19,8 +19,8 @@ constexpr const char* kOpenQuote = "a quote that is not closed";
 constexpr const char* kDigits = "\\x or \\u without hexadecimal digits of a character; use the character itself";
 constexpr const char* kNoDirectives = "directives (%) are not read; remove the line, or put the text in quotes";
 
-// By how the parser's message begins.
-constexpr std::array<std::pair<std::string_view, const char*>, 34> kWords = {{
+// By how the parser's message begins. (The parser's texts are no constants for clang.)
+const std::array<std::pair<std::string_view, const char*>, 34> kWords = {{
     {parser::TAB_IN_INDENTATION, kNoTabs},
     {parser::END_OF_MAP_FLOW, "a { that no } closes"},
     {parser::END_OF_SEQ_FLOW, "a [ that no ] closes"},

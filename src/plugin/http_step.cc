@@ -198,7 +198,7 @@ bool HttpStep::is_success(int status) const {
 }
 
 Result<HttpStep> parse_http_step(const Json& parameters) {
-  const Result<HttpStep> read = read_parameters(kParameters, parameters);
+  Result<HttpStep> read = read_parameters(kParameters, parameters);
   if (!read) return read;
   const HttpStep& step = *read;
   if (step.pool.empty() == step.url.empty()) return invalid("parameters: it is either a pool or a url that is called");

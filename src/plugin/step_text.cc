@@ -88,9 +88,9 @@ Result<std::string> fill_in(std::string_view text, const StepContext& step, Text
   for (const Part& part : *parts) {
     std::string piece(part.text);
     if (part.is_placeholder) {
-      Result<std::string> value = value_of(part.text, step);
+      const Result<std::string> value = value_of(part.text, step);
       if (!value) return value.error();
-      piece = encoding == TextEncoding::kPercent ? percent_encode(*value) : *std::move(value);
+      piece = encoding == TextEncoding::kPercent ? percent_encode(*value) : *value;
     }
     if (piece.size() > left) {
       return invalid("with its values filled in it has more than " + std::to_string(kMaxFilledBytes) + " bytes");

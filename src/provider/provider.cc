@@ -40,7 +40,7 @@ void Provider::tell(ProviderEvent event) const {
 
 void Provider::derate(double factor, std::string_view actor, std::string_view reason,
                       std::optional<Duration> expires_in) {
-  if (!(factor >= 0 && factor <= 1)) {
+  if (std::isnan(factor) || factor < 0 || factor > 1) {
     COHORT_LOG(kWarning, "provider", "a part to derate to is from 0 to 1, and the nearest is used",
                {"provider", name_});
   }

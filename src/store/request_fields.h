@@ -25,6 +25,8 @@ template <class Text>
 struct JsonText {
   Text& text;
 };
+template <class Text>
+JsonText(Text&) -> JsonText<Text>;
 
 /// Calls `visit(field, member)` for every field of a request. JSON, stored text, the hash and the limits of texts are
 /// made of this list: a new field is a line here, a member of NewTask and a line of the API's schema.

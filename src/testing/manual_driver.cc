@@ -8,9 +8,6 @@
 namespace cohort {
 
 using internal::Actions;
-using internal::Awaiting;
-using internal::AwaitState;
-using internal::BatonThread;
 using internal::Chore;
 using internal::current_task;
 using internal::EndAll;
@@ -19,7 +16,6 @@ using internal::FullQueue;
 using internal::ListenerScope;
 using internal::Origin;
 using internal::Phase;
-using internal::TaskRecord;
 using internal::TaskRef;
 
 void ManualExecutor::Driver::end() {

@@ -33,15 +33,18 @@ class MemoryBroker::Member final : public Broker {
   }
 
   void fetch(std::uint32_t most, Completion<std::vector<InMessage>> done) override {
+    bool is_closed = false;
     {
       MutexLock lock(shared_.mutex_);
       COHORT_ASSERT(!wants_, "one fetch at a time");
-      if (!closed_) {
+      is_closed = closed_;
+      if (!is_closed) {
         wants_ = std::move(done);
         most_ = most;
       }
     }
-    if (done) return done(Error{ErrorCode::kEnded, "the broker's member has been closed"});
+    // NOLINTNEXTLINE(bugprone-use-after-move): when it is closed, it was not moved.
+    if (is_closed) return done(Error{ErrorCode::kEnded, "the broker's member has been closed"});
     shared_.serve();
   }
 

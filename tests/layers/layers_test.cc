@@ -106,6 +106,39 @@ TEST(LayersTest, EveryIncludeFollowsTheTable) {
   EXPECT_GT(files.size(), 50U) << "the test looked in the wrong place";
 }
 
+// The design's bounds: no table of ARCHITECTURE.md may allow more.
+TEST(LayersTest, TheTableStaysWithinTheDesign) {
+  const std::set<std::string> all = {"admin", "api",   "plugin",   "session", "graph",     "chain", "backend", "group",
+                                     "step",  "store", "provider", "broker",  "telemetry", "task",  "base"};
+  std::set<std::string> below_admin = all;
+  below_admin.erase("admin");
+  const Layers bounds = {
+      {"node", all},
+      {"cli", {"api", "provider", "base"}},
+      {"admin", below_admin},
+      {"plugin", {"chain", "provider", "step", "store", "task", "base"}},
+      {"session", {"group", "task", "base"}},
+      {"graph", {"step", "provider", "task", "base"}},
+      {"chain", {"step", "task", "broker", "store", "base"}},
+      {"backend", {"broker", "store", "provider", "task", "base"}},
+      {"group", {"task", "base"}},
+      {"step", {"provider", "task", "base"}},
+      {"provider", {"task", "base"}},
+      {"store", {"task", "base"}},
+      {"broker", {"task", "base"}},
+      {"api", {"base"}},
+      {"task", {"base"}},
+      {"base", {}},
+      {"testing", {"broker", "store", "session", "graph", "step", "group", "provider", "task", "base"}},
+  };
+  for (const auto& [layer, edges] : allowed()) {
+    ASSERT_TRUE(bounds.contains(layer)) << layer << " is no layer of the design";
+    for (const std::string& each : edges) {
+      EXPECT_TRUE(bounds.at(layer).contains(each)) << layer << "/ must never include " << each << "/";
+    }
+  }
+}
+
 TEST(LayersTest, EveryEdgeOfTheTableIsUsed) {
   Layers unused = allowed();
   for (const SourceFile& file : source_files()) {

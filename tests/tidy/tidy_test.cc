@@ -177,6 +177,35 @@ TEST(TidyTest, EverySourceIsUsed) {
   EXPECT_EQ(lines_of(unused_files(source_files(), for_users, build_files())), "");
 }
 
+// "file.md: target" of each link to a file that is not there. Text in code fences is left out.
+std::vector<std::string> broken_links(const fs::path& file, const std::string& text) {
+  static const std::regex fence("```[^`]*```");
+  static const std::regex link(R"(\]\(([^)#\s]+)(#[^)]*)?\))");
+  const std::string plain = std::regex_replace(text, fence, "");
+  std::vector<std::string> broken;
+  for (std::sregex_iterator each(plain.begin(), plain.end(), link), none; each != none; ++each) {
+    const std::string target = (*each)[1];
+    if (target.starts_with("http") || fs::exists(file.parent_path() / target)) continue;
+    broken.push_back(file.string() + ": " + target);
+  }
+  return broken;
+}
+
+TEST(TidyTest, EveryLinkOfTheDocumentsLeadsSomewhere) {
+  const fs::path root = COHORT_SOURCE_DIR;
+  std::vector<fs::path> documents;
+  for (const fs::directory_entry& entry : fs::directory_iterator(root)) documents.push_back(entry.path());
+  for (const char* top : {"docs", "src", "bench", "examples"}) {
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root / top))
+      documents.push_back(entry.path());
+  }
+  std::erase_if(documents, [](const fs::path& path) { return path.extension() != ".md"; });
+
+  EXPECT_GT(documents.size(), 30U) << "the test looked in the wrong place";
+  for (const fs::path& each : documents) EXPECT_EQ(lines_of(broken_links(each, text_of(each))), "");
+  EXPECT_EQ(broken_links(root / "README.md", "[a](nowhere.md) [b](docs/index.md#x) ```[c](no.md)```").size(), 1U);
+}
+
 TEST(TidyTest, LongFilesAndDeadFilesAreFound) {
   const auto lines = [](std::size_t count) {
     std::string text;

@@ -257,7 +257,7 @@ template <class T>
 template <class F>
 auto TaskHandle<T>::then(std::string_view new_id, F f) const {
   // (Two separate tests: for a callable that takes the value, the test with a TaskResult might not compile.)
-  if constexpr (internal::Continuation<T, F>::takes_value()) {
+  if constexpr (internal::Continuation<T, F>::takes_value()) {  // NOLINT(bugprone-branch-clone): see above.
     return follow_with(new_id, std::move(f));
   } else if constexpr (std::is_invocable_v<F&, TaskResult<T>>) {
     return follow_with(new_id, std::move(f));

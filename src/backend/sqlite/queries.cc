@@ -34,7 +34,7 @@ ChainTask shown(ChainTask task, StoreTime now) {
   const auto offset = std::chrono::round<std::chrono::seconds>(now.wall - now.steady);
   const auto move = [&](WallTime& time) { time = saturating_add(time, Duration(offset)); };
   if (task.due_at && task.due_after) move(*task.due_at);
-  if (task.deadline_after && !(task.due_at && !task.due_after)) move(task.deadline_at);
+  if (task.deadline_after && (!task.due_at || task.due_after)) move(task.deadline_at);
   return task;
 }
 

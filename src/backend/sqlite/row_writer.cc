@@ -27,7 +27,8 @@ std::optional<Duration> due_after_column(const ChainTask& task) {
 
 const std::string& plugin_column(const ChainTask& task) {
   static const std::string none;
-  return task.current_step() != nullptr ? task.current_step()->plugin : none;
+  const ChainStep* const step = task.current_step();
+  return step != nullptr ? step->plugin : none;
 }
 
 }  // namespace

@@ -13,7 +13,6 @@ using sqlite::DamagedRows;
 using sqlite::Database;
 using sqlite::Failure;
 using sqlite::FolderLock;
-using sqlite::Statement;
 using sqlite::StatementLease;
 using sqlite::Tables;
 namespace {

@@ -157,8 +157,8 @@ void SqliteStore::Impl::check_rows_from(std::uint64_t after) {
 // All calls in one transaction; they count when it is on the disk. If one of them cannot be done at all, each has one
 // of its own, so that it fails alone.
 std::optional<Error> SqliteStore::Impl::change(Calls& calls) {
-  if (const std::optional<Error> fault = guard_.check()) return fault;
-  const std::optional<Error> failure = change_together(calls);
+  if (std::optional<Error> fault = guard_.check()) return fault;
+  std::optional<Error> failure = change_together(calls);
   guard_.note_write(failure);
   if (!failure) return add_news(calls), std::nullopt;
   if (failure->code == ErrorCode::kUnavailable || calls.size() == 1 || guard_.fault()) return failure;

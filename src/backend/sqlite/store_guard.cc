@@ -24,7 +24,7 @@ std::optional<Error> StoreGuard::check() {
     const std::optional<Identity> now = identity_of(path);
     if (now == before) continue;
     set_fault({ErrorCode::kUnavailable,
-               "'" + path + "' was " + (now ? "replaced" : "removed") +
+               "'" + path + (now ? "' was replaced" : "' was removed") +
                    " while this node used it; the node does no more work. Stop it, put the right files back (" + path +
                    " and those beside it, or a backup) and start it again"});
     break;

@@ -205,8 +205,9 @@ void Tables::mend() {
     const std::string name = table;
     database_.execute("DELETE FROM " + name + " WHERE seq > 1 << 62 OR seq < 0");
     if (database_.changes() != 0) damage_.note(name, "of impossible numbers", "its number is out of range");
-    database_.execute("UPDATE sqlite_sequence SET seq = (SELECT coalesce(max(seq), 0) FROM " + name +
-                      ") WHERE name = '" + name + "' AND (typeof(seq) <> 'integer' OR seq NOT BETWEEN 0 AND 1 << 62)");
+    std::string repair = "UPDATE sqlite_sequence SET seq = (SELECT coalesce(max(seq), 0) FROM ";
+    repair.append(name).append(") WHERE name = '").append(name);
+    database_.execute(repair.append("' AND (typeof(seq) <> 'integer' OR seq NOT BETWEEN 0 AND 1 << 62)"));
   }
   const bool counts_are_good =
       database_.value("SELECT count(*) FROM counts WHERE typeof(n) <> 'integer' OR n < 0") == 0 &&

@@ -48,7 +48,7 @@ void Worker::add_call(std::unique_ptr<Call> call) {
       if (std::exchange(asleep_, false)) wake_.notify_one();
     }
   }
-  if (refused) call->complete(&*refused);
+  if (refused) call->complete(&*refused);  // NOLINT(bugprone-use-after-move): then it was not moved.
 }
 
 void Worker::complete(Done& done) {
