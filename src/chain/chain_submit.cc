@@ -29,6 +29,11 @@ Result<void> ChainSubmit::check(const NewTask& task) const {
 
 // Replaces the name of a chain by the chain's steps.
 Result<void> ChainSubmit::expand_chain(NewTask& task) const {
+  if (task.parameters.size() > NewTask::kMaxPayloadBytes) {
+    return Error{ErrorCode::kInvalid, "'parameters' has " + std::to_string(task.parameters.size()) +
+                                          " bytes; at most " + std::to_string(NewTask::kMaxPayloadBytes) +
+                                          " are allowed"};
+  }
   const nlohmann::json values = nlohmann::json::parse(task.parameters, nullptr, false);
   if (!values.is_object() || is_too_deep(values)) {
     return Error{ErrorCode::kInvalid, "'parameters' must be a JSON object of at most 64 levels"};

@@ -123,12 +123,18 @@ Find any_value_of(const ChainTemplate& chain) {
 
 Result<std::vector<ChainStep>> filled(const ChainTemplate& chain, const Find& find) {
   std::vector<ChainStep> steps = chain.steps;
+  std::size_t bytes = 0;
   for (ChainStep& step : steps) {
     json parameters = json::parse(step.parameters, nullptr, false);
     if (auto good = replace_in(parameters, find); !good) {
       return invalid(step_name(step, static_cast<std::size_t>(&step - steps.data())) + ": " + good.error().message);
     }
     step.parameters = parameters.dump(-1, ' ', false, json::error_handler_t::replace);
+    bytes += step.parameters.size();
+    if (bytes > NewTask::kMaxPayloadBytes) {
+      return invalid("with its values the parameters of its steps have more than " +
+                     std::to_string(NewTask::kMaxPayloadBytes) + " bytes");
+    }
   }
   return steps;
 }
@@ -156,7 +162,8 @@ Result<void> check(const ChainTemplate& chain) {
     }
   }
   const Result<std::vector<ChainStep>> steps = filled(chain, any_value_of(chain));
-  return steps ? Result<void>() : Result<void>(steps.error());
+  if (!steps) return steps.error();
+  return check(NewTask{.group = "any", .steps = *steps});  // Time-outs, retries, sizes.
 }
 
 Result<void> check(const std::map<std::string, ChainTemplate>& chains, const PluginRegistry& plugins) {

@@ -52,7 +52,11 @@ TaskHandle<ChainTask> EndWaits::wait(const std::string& task_id) {
 
 void EndWaits::read_row(const std::string& task_id) {
   store_.get(task_id, [self = shared_from_this(), hold = calls_.hold(), task_id](const Result<ChainTask>& task) {
-    const bool is_over = task ? is_final(task->state) : task.error().code != ErrorCode::kUnavailable;
+    // What keeps the store from answering now may pass: look() asks again.
+    const auto may_pass = [](ErrorCode code) {
+      return code == ErrorCode::kUnavailable || code == ErrorCode::kRejected;
+    };
+    const bool is_over = task ? is_final(task->state) : !may_pass(task.error().code);
     if (is_over) self->settle(task_id, task);
   });
 }
@@ -73,23 +77,25 @@ void EndWaits::hear(std::uint64_t last_event) {
 
 void EndWaits::read_events() {
   std::uint64_t after = 0;
+  std::uint64_t last = 0;
   {
     MutexLock lock(mutex_);
     if (closed_ || is_reading_ || read_to_ >= last_event_) return;
     is_reading_ = true;
     after = read_to_;
+    last = last_event_;
   }
-  store_.events(after, kPage,
-                [self = shared_from_this(), hold = calls_.hold()](const Result<std::vector<ChainEvent>>& events) {
-                  if (events) self->take(*events);
-                  {
-                    MutexLock lock(self->mutex_);
-                    self->is_reading_ = false;
-                    // look() finds what a failed read missed. Events that the store has forgotten do not come.
-                    if (!events || events->empty()) self->read_to_ = std::max(self->read_to_, self->last_event_);
-                  }
-                  self->read_events();
-                });
+  const auto done = [self = shared_from_this(), hold = calls_.hold(),
+                     last](const Result<std::vector<ChainEvent>>& events) {
+    if (events) self->take(*events);
+    {
+      MutexLock lock(self->mutex_);
+      self->is_reading_ = false;
+      if (events && events->empty()) self->read_to_ = std::max(self->read_to_, last);  // The store has forgotten them.
+    }
+    if (events) self->read_events();  // Else with the next news, or look().
+  };
+  store_.events(after, kPage, done);
 }
 
 void EndWaits::take(const std::vector<ChainEvent>& events) {
@@ -119,6 +125,7 @@ void EndWaits::look() {
     looked_at_ = some.back();
   }
   for (const std::string& each : some) read_row(each);
+  read_events();
 }
 
 void EndWaits::settle(const std::string& task_id, const Result<ChainTask>& result) {

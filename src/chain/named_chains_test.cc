@@ -65,6 +65,19 @@ TEST_F(NamedChainsTest, WrongNamesAndValuesAreRefusedWithTheirPlace) {
   EXPECT_TRUE(store->all().empty());
 }
 
+TEST_F(NamedChainsTest, ValuesHaveALimitInBytes) {
+  ChainOptions three_times = options();
+  three_times.templates["shrink"].steps.assign(3, three_times.templates["shrink"].steps[0]);
+  start(three_times);
+  const auto refusal_of = [&](std::size_t bytes) {
+    return refusal(named("t", R"({"as": ")" + std::string(bytes, 'x') + "\"}"));
+  };
+
+  EXPECT_NE(refusal_of(2'000'000).find("'parameters' has 2000010 bytes"), std::string::npos) << refusal_of(2'000'000);
+  EXPECT_NE(refusal_of(500'000).find("with its values the parameters of its steps have more than"), std::string::npos);
+  EXPECT_EQ(refusal_of(1000), "");
+}
+
 TEST_F(NamedChainsTest, DefaultsAndExpansionsAreNotPartOfTheIdempotencyHash) {
   start(options());
   NewTask task = named("", R"({"as": "w", "width": 300})");

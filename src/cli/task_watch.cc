@@ -99,13 +99,13 @@ std::string frame_of(const std::string& text) {
 
 Result<void> show_round(const CommandContext& context, ApiClient& client, const TaskListOptions& options) {
   std::ostream& out = context.terminal.out;
+  std::size_t limit = options.all ? kMaxListed : options.limit;
   if (context.json) {
-    const Result<Listing> listing = list_tasks(client, options, options.state, options.limit);
+    const Result<Listing> listing = list_tasks(client, options, options.state, limit);
     if (!listing) return listing.error();
     out << json_text(listing->to_json("tasks"), false) << "\n";
     return {};
   }
-  std::size_t limit = options.all ? kMaxListed : options.limit;
   if (context.terminal.is_terminal) {
     if (context.terminal.measure) context.terminal.measure(context.terminal);
     limit = static_cast<std::size_t>(std::max(1, context.terminal.height - kLinesOfFrame));

@@ -248,7 +248,6 @@ class Scheduler {
   // While the limits of a group are not known it takes in so many tasks.
   static constexpr std::uint32_t kMostUnresolved = 100'000;
   bool trim_queue(Group& group, int& left);
-  void move_to_door(Group& group, TaskRecord& record);
   bool sort_door(Group& group, int& left);
   [[nodiscard]] static TaskRecord* newest_in_queue(const Group& group);
   [[nodiscard]] static TaskRecord* oldest_of_lowest(const Group& group);

@@ -127,13 +127,32 @@ TEST_F(SchedulerBoundsTest, ADrainDoesNotWaitForWhatEndedBeforeAnOverrunningBody
 }
 
 // The submitters of that time did not know that the group lets them wait.
-TEST_F(SchedulerBoundsTest, WhatCameBeforeTheResolverSaidBlockIsKeptAtTheDoor) {
+TEST_F(SchedulerBoundsTest, WhatCameBeforeTheResolverSaidBlockIsKept) {
   make({.resolver = [](std::string_view) -> GroupLimits { return {}; }, .threads = 1});
   std::vector<Ref<Record>> records;
-  for (int i = 0; i < 100; ++i) records.push_back(submit("a", std::to_string(i)));
+  for (int i = 0; i < 1000; ++i) records.push_back(submit("a", std::to_string(i)));
 
   while (scheduler->resolved("a", {.max_waiting = 1, .overflow = OverflowPolicy::kCallerRuns}, now)) {
   }
+  run_all();
+
+  EXPECT_TRUE(std::ranges::all_of(records, [](const auto& each) { return each->status() == TaskStatus::kSuccess; }));
+}
+
+// More stand at the door, and stay there, than one step deals with.
+TEST_F(SchedulerBoundsTest, ManyAtTheDoorOfAGroupThatIsNotResolvedYet) {
+  make({.resolver = [](std::string_view) -> GroupLimits { return {}; }, .threads = 1});
+  std::vector<Ref<Record>> records;
+  for (int i = 0; i < 600; ++i) {
+    records.push_back(Ref<Record>::adopt(new Record("a", std::to_string(i))));
+    records.back()->home = reinterpret_cast<ExecutorHome*>(this);
+    records.back()->add_executors_reference();
+    scheduler->submit(*records.back(), Origin::kOutside, FullQueue::kBlock, now);
+  }
+
+  int steps = 0;
+  while (steps < 100 && scheduler->resolved("a", {.max_waiting = 1}, now)) ++steps;
+  EXPECT_LT(steps, 100) << "it comes to an end";
   run_all();
 
   EXPECT_TRUE(std::ranges::all_of(records, [](const auto& each) { return each->status() == TaskStatus::kSuccess; }));

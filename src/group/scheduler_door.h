@@ -8,35 +8,19 @@
 
 namespace cohort::internal {
 
-// Refuses what has been queued beyond the limits. False: there is more.
+// Refuses what has been queued beyond the limits. Where submitters are to wait for a place it keeps all of it: they did
+// not know that they should have waited. False: there is more.
 template <class Faults>
 bool Scheduler<Faults>::trim_queue(Group& group, int& left) {
+  if (lets_submitters_wait(group.limits->overflow)) return true;
   for (; !has_room(group, 1); --left) {
     TaskRecord* const victim =
         group.limits->overflow == OverflowPolicy::kDiscardOldest ? oldest_of_lowest(group) : newest_in_queue(group);
     if (victim == nullptr) break;
     if (left <= 0) return false;
-    if (lets_submitters_wait(group.limits->overflow) && may_wait(victim->note)) {
-      move_to_door(group, *victim);
-    } else {
-      end_waiting(*victim, TaskStatus::kRejected, how_full(group, Why::kFull));
-    }
+    end_waiting(*victim, TaskStatus::kRejected, how_full(group, Why::kFull));
   }
   return true;
-}
-
-// A submitter of that time did not know that it should have waited. Its task does, in its place.
-template <class Faults>
-void Scheduler<Faults>::move_to_door(Group& group, TaskRecord& record) {
-  remove_waiting(record);
-  record.phase = Phase::kAtDoor;
-  record.blocks_thread = false;
-  ++group.at_door;
-  if (TaskRecord* const first = group.door.front()) {
-    group.door.insert_before(*first, record);
-  } else {
-    group.door.push_back(record);
-  }
 }
 
 // Gives those at the door the place that they would have if they came now. False: there is more.
@@ -44,18 +28,20 @@ template <class Faults>
 bool Scheduler<Faults>::sort_door(Group& group, int& left) {
   const OverflowPolicy policy = group.limits->overflow;
   TaskRecord* next = group.door.front();
-  for (; next != nullptr; --left) {
+  while (next != nullptr) {
     if (left <= 0) return false;
     TaskRecord& record = *next;
     next = TaskList::next(record);
+    if (full_of(record.note) == FullQueue::kBlock || policy == OverflowPolicy::kBlock) {
+      if (!is_meant_by_a_job(record) && !has_room(group)) continue;  // It goes on waiting, which is no work.
+    }
+    --left;
     if (is_meant_by_a_job(record)) {
       end_if_meant(group, record);
     } else if (has_room(group) || (policy == OverflowPolicy::kDiscardOldest && discard_for(group, record))) {
       leave_door(record);
       enqueue(group, record);
       actions_.admit.push_back(&record);
-    } else if (full_of(record.note) != FullQueue::kCallerWaits || policy == OverflowPolicy::kBlock) {
-      // It goes on waiting.
     } else if (policy == OverflowPolicy::kCallerRuns) {
       leave_door(record);
       record.blocks_thread = true;

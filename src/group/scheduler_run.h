@@ -193,6 +193,11 @@ void Scheduler<Faults>::end_head(Turn& turn, Turn::Segment& segment, std::uint32
   segment.first = turn.ended_tasks = current;
   segment.count -= head.count;
   segment.split = true;
+  // A place in layer 2 that only the tasks before had needed is free.
+  const auto needs_place = [](const TaskRecord* record) { return record->own_account; };
+  if (std::none_of(&turn.tasks[segment.first], &turn.tasks[segment.first] + segment.count, needs_place)) {
+    release_place(*head.group, segment.in_flight);
+  }
   refresh(*head.group);
 }
 

@@ -342,7 +342,10 @@ Result<void> ThreadDriver::drain(std::string_view key, Duration timeout) {
       Awaiting awaiting(*state, false);
       conflict = refusal(*task, awaiting);
     }
-    if (!drained && !conflict) conflict = ExecutorAccess::await(*state, until);
+    if (drained || conflict) break;
+    // The time-out by the clock of the executor that the task belongs to.
+    const Time now = ExecutorAccess::now(*task);
+    conflict = ExecutorAccess::await(*state, until == Time::max() ? until : now + (until - clock_.now()));
   }
   with_scheduler([&](Scheduler<>& scheduler, Time now) { scheduler.end_drain(key, now); });
   if (conflict) return std::move(*conflict);

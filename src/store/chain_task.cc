@@ -126,7 +126,7 @@ Result<void> check(const NewTask& task) {
   for (const std::string& tag : task.tags) {
     if (tag.empty() || is_longer(tag, 128)) return Error{ErrorCode::kInvalid, "a tag has 1 to 128 characters"};
   }
-  std::size_t bytes = task.payload.size();
+  std::size_t bytes = task.payload.size() + task.parameters.size();
   for (const ChainStep& each : task.steps) {
     const auto name = [&] { return step_name(each, static_cast<std::size_t>(&each - task.steps.data())); };
     if (each.plugin.empty()) return Error{ErrorCode::kInvalid, name() + " of the task names no plugin"};

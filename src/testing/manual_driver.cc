@@ -1,5 +1,6 @@
 #include "testing/manual_driver.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "cohort/task/internal/executor_access.h"
@@ -157,7 +158,10 @@ std::unique_ptr<Error> ManualExecutor::Driver::await(AwaitState& state, std::opt
 Result<void> ManualExecutor::Driver::drain(std::string_view key, Duration timeout) {
   COHORT_ASSERT(!ListenerScope::is_inside(),
                 "a listener must not drain a group: it runs on the threads that run tasks");
-  TaskRecord* const task = current_task();  // Perhaps of another executor.
+  // A task of an executor that is driven together with this one waits as a task does; all others drive this one.
+  TaskRecord* task = current_task();
+  const auto runs_task = [&](const Driver* each) { return task->home == &each->home_; };
+  if (task != nullptr && std::ranges::none_of(*linked_, runs_task)) task = nullptr;
   scheduler_.begin_drain(key, now());
   const Time until = saturating_add(now(), timeout);
   std::unique_ptr<Error> conflict;

@@ -76,6 +76,7 @@ void MemoryStore::list(TaskFilter filter, Completion<TaskPage> done) {
       shown.context.clear();
       shown.log.clear();
       for (ChainStep& each : shown.request.steps) each.parameters.clear();
+      shown.request.parameters = "{}";
     }
   }
   const bool by_id = !filter.id_prefix.empty();

@@ -94,6 +94,7 @@ void add_rows(Statement& rows, TaskPage& page, StoreTime now, DamagedRows& damag
       continue;
     }
     for (ChainStep& each : read.task.request.steps) each.parameters.clear();
+    read.task.request.parameters = "{}";
     page.tasks.push_back(shown(std::move(read.task), now));
   }
 }

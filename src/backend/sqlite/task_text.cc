@@ -142,6 +142,7 @@ std::string request_text(const NewTask& request) {
 
 std::string outline_text(NewTask request) {
   for (ChainStep& each : request.steps) each.parameters.clear();
+  request.parameters = "{}";
   return request_text(request);
 }
 
