@@ -79,7 +79,8 @@ class CrashTest : public testing::Test {
       std::string id;
       std::uint32_t step = 0;
       std::uint64_t epoch = 0;
-      if (!(words >> kind >> id >> step >> epoch)) continue;  // Half a line: it died in it.
+      std::string end;
+      if (!(words >> kind >> id >> step >> epoch >> end) || end != ".") continue;  // Half a line: it died in it.
       Step& of = steps[id][step];
       if (of.first_epoch == 0) of.first_epoch = epoch;
       of.last_epoch = std::max(of.last_epoch, epoch);
@@ -104,7 +105,8 @@ class CrashTest : public testing::Test {
       std::istringstream words(line);
       std::string id;
       std::uint32_t count = 0;
-      if (!(words >> id >> count)) continue;
+      std::string end;
+      if (!(words >> id >> count >> end) || end != ".") continue;
       const auto task = wait<ChainTask>([&](auto done) { (*store)->get(id, std::move(done)); });
       if (!task) return id + ": it was acknowledged and is lost";
       if (!is_final(task->state)) return id + ": it did not end";

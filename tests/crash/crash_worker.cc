@@ -3,8 +3,8 @@
 //
 //   crash_worker FOLDER run|finish SEED [FAILPOINT COUNT] [power-loss] [no-sync]
 //
-// FOLDER/acks     "id steps": a submit that was acknowledged.
-// FOLDER/ledger   "B|E id step epoch": a step began or ended.
+// FOLDER/acks     "id steps .": a submit that was acknowledged.
+// FOLDER/ledger   "B|E id step epoch .": a step began or ended. A line without its "." is half a line.
 // FOLDER/wrong    what it saw that must not be.
 
 #include <fcntl.h>
@@ -73,6 +73,8 @@ int work(const std::string& folder, bool finish, std::uint64_t seed, bool power_
   const Ledger acks(folder + "/acks");
   const Ledger ledger(folder + "/ledger");
   const Ledger wrong(folder + "/wrong");
+  for (const Ledger* each : {&acks, &ledger})
+    each->add("");  // The process before may have died in the middle of a line.
   SqliteOptions store_options{.folder = folder + "/data", .who = "crash test"};
   if (power_loss) {
     register_power_loss_vfs(seed);
@@ -97,7 +99,7 @@ int work(const std::string& folder, bool finish, std::uint64_t seed, bool power_
     const int limit = group == 0 ? 1 : static_cast<int>(kConcurrency);
     if (++running[group] > limit || ++all > static_cast<int>(kConcurrency)) wrong.add("more run than a limit allows");
     const std::string what =
-        context.task_id() + " " + std::to_string(context.step()) + " " + std::to_string(context.epoch());
+        context.task_id() + " " + std::to_string(context.step()) + " " + std::to_string(context.epoch()) + " .";
     ledger.add("B " + what);
     ledger.add("E " + what);
     --running[group];
@@ -117,7 +119,7 @@ int work(const std::string& folder, bool finish, std::uint64_t seed, bool power_
     NewTask task{.id = id, .group = "g" + std::to_string(random.below(kGroups)), .deadline = 24h};
     const std::uint64_t steps = 1 + random.below(4);
     for (std::uint64_t s = 0; s < steps; ++s) task.steps.push_back({.plugin = "step"});
-    if (engine.submit(task).await().ok()) acks.add(id + " " + std::to_string(steps));
+    if (engine.submit(task).await().ok()) acks.add(id + " " + std::to_string(steps) + " .");
     if (i >= 60) std::this_thread::sleep_for(1ms);
   }
 }
