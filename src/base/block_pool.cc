@@ -108,7 +108,7 @@ class Depot {
   }
 
  private:
-  static constexpr std::size_t kMostBytes = std::size_t{8} << 20;
+  static constexpr std::size_t kMostBytes = std::size_t{4} << 20;
 
   static std::uint32_t blocks_in_slab(std::size_t block_size) {
     return static_cast<std::uint32_t>((kPageBytes - kSlabHeader) / block_size);

@@ -30,7 +30,7 @@ enum class ErrorCode {
 /// a user's callable threw, else null.
 ///
 /// Thread-safety: thread-compatible.
-struct Error {
+struct Error {  // NOLINT(clang-analyzer-core.uninitialized.Assign): the analyzer loses track of std::variant.
   ErrorCode code = ErrorCode::kInternal;
   std::string message = {};
   std::exception_ptr cause = {};

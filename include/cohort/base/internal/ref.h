@@ -40,6 +40,7 @@ class Ref {
   }
 
   [[nodiscard]] T* get() const { return object_; }
+  // NOLINTNEXTLINE(clang-analyzer-core.uninitialized.UndefReturn): the analyzer loses track of atomics.
   T& operator*() const { return *object_; }
   T* operator->() const { return object_; }
   explicit operator bool() const { return object_ != nullptr; }
