@@ -19,14 +19,17 @@
 #include <cstdlib>
 #include <deque>
 #include <fstream>
+#include <functional>
 #include <future>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <unordered_map>
 #include <vector>
 
 #include "cohort/group/group_executor.h"
+#include "cohort/task/internal/task_label.h"
 #include "cohort/task/sleep.h"
 #include "cohort/task/task.h"
 #include "group_ends.h"
@@ -328,6 +331,22 @@ double cpu_ms() {
   return ms(usage.ru_utime) + ms(usage.ru_stime);
 }
 
+// What a table of groups would use if nobody chose keys to collide.
+double hash_ns(bool keyed) {
+  constexpr int kRounds = 20'000;
+  const std::vector<std::string> keys = make_keys(kGroups);
+  std::uint64_t sum = 0;
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < kRounds; ++i) {
+    for (const std::string& key : keys) {
+      sum += keyed ? cohort::internal::TaskLabel::hash(key) : std::hash<std::string_view>()(key);
+    }
+  }
+  const auto took = std::chrono::steady_clock::now() - begin;
+  if (sum == 0) fail("no key has a hash");
+  return std::chrono::duration<double, std::nano>(took).count() / kRounds / static_cast<double>(keys.size());
+}
+
 double idle_cpu() {
   GroupExecutor executor({.threads = kWorkers});
   for (int i = 0; i < 1000; ++i) static_cast<void>(executor.submit("g", "t", [] {}).await());
@@ -363,6 +382,8 @@ int main(int argc, char** argv) {
   suite.measure("memory", "task", "bytes", bytes_per_waiting_task);
   suite.measure("memory", "group", "bytes", bytes_per_group);
   suite.measure("idle", "cohort", "ms", idle_cpu);
+  suite.measure("key_hash", "with a secret", "ns/key", [] { return hash_ns(true); });
+  suite.measure("key_hash", "std::hash", "ns/key", [] { return hash_ns(false); });
   suite.measure(
       "saturation", "cohort", "polls/s", [] { return polls_per_second(true); }, 7);
   suite.measure("saturation", "no probe", "polls/s", [] { return polls_per_second(false); });
@@ -394,6 +415,13 @@ int main(int argc, char** argv) {
   suite.value("sleepers_wall_vs_ideal", {"sleepers", "cohort"}, 100, at_most(1.5, 1.1));
   suite.value("bytes_per_waiting_task", {"memory", "task"}, 1, at_most(192, 130));
   suite.value("bytes_per_group", {"memory", "group"}, 1, at_most(512, 350));
+  suite.figure(
+      "key_secret_ns", "key_hash",
+      [](const Suite::Values& values) {
+        return Suite::median(values.at({"key_hash", "with a secret"})) -
+               Suite::median(values.at({"key_hash", "std::hash"}));
+      },
+      at_most(2, 0));
   suite.value("idle_cpu_ms_2s", {"idle", "cohort"}, 1, at_most(2, 0.2));
   suite.figure(
       "saturation_kept", "saturation",

@@ -181,7 +181,7 @@ void Suite::write(const Values& values, const std::vector<Made>& figures) const 
   const char* separator = "\n";
   for (const auto& [figure, rounds] : figures) {
     out << std::exchange(separator, ",\n") << "  \"" << figure->key << "\": " << median(rounds);
-    if (rounds.size() > 1) out << separator << "  \"" << figure->key << "_upper\": " << upper_bound(rounds);
+    out << separator << "  \"" << figure->key << "_upper\": " << upper_bound(rounds);
   }
   out << "\n },\n \"rows\": [";
   separator = "\n";

@@ -6,7 +6,9 @@ namespace cohort {
 
 TokenBucket::TokenBucket(Rate rate, Time now)
     : count_(std::max<std::uint32_t>(rate.count, 1)),
-      burst_(rate.burst == 0 ? count_ : static_cast<std::uint32_t>(rate.burst)),
+      burst_(rate.burst.was_negative() ? 1
+             : rate.burst == 0         ? count_
+                                       : static_cast<std::uint32_t>(rate.burst)),
       per_token_(std::max(rate.period, Duration(1)).count()),
       empty_at_(units(now) - per_token_ * burst_) {}
 

@@ -286,52 +286,52 @@ TEST(ChoresThreadsTest, NoUsersCodeRunsOnTheThreadThatFiresTimersOrUnderALock) {
     pthread_getname_np(pthread_self(), text.data(), text.size());
     return std::string(text.data());
   };
+  enum Kind { kResolver, kListener, kProbe, kDestructor, kDone, kStopCallback, kTimer, kResult, kKinds };
   std::atomic<int> on_watcher{0};
-  std::atomic<int> calls{0};
-  const auto look = [&] {
-    ++calls;
-    if (name() == "cohort-watch") ++on_watcher;
-  };
-  GroupExecutor* self = nullptr;
+  std::array<std::atomic<int>, kKinds> calls{};
+  std::atomic<GroupExecutor*> self{nullptr};
   // Every one of them calls the executor, which would wait for its own lock if it were held.
-  const auto look_and_call = [&] {
-    look();
-    if (self != nullptr) static_cast<void>(self->stats());
+  const auto look = [&](Kind kind) {
+    ++calls.at(kind);
+    if (name() == "cohort-watch") ++on_watcher;
+    if (GroupExecutor* const executor = self) static_cast<void>(executor->stats());
   };
   {
     GroupExecutor executor({.resolver = [&](std::string_view) -> GroupLimits {
-                              look_and_call();
+                              look(kResolver);
                               return {.max_concurrency = 2};
                             },
                             .threads = 2,
-                            .listener = [&](const TaskEvent&) { look(); },
+                            .listener = [&](const TaskEvent&) { look(kListener); },
                             .blocked_probe =
                                 [&](std::int32_t) {
-                                  look();
+                                  look(kProbe);
                                   return false;
                                 }});
     self = &executor;
     std::vector<TaskHandle<void>> all;
     for (int i = 0; i < 20; ++i) {
       const std::string group = "g" + std::to_string(i % 4);
-      all.push_back(executor.submit(group, "waits", [&, owned = Destroyed(look_and_call)] {}, {.queue_timeout = 1ms}));
-      all.back().on_done([&](const TaskResult<void>&) { look_and_call(); });
+      all.push_back(executor.submit(group, "waits", [&, owned = Destroyed([&] { look(kDestructor); })] {},
+                                    {.queue_timeout = 1ms}));
+      all.back().on_done([&](const TaskResult<void>&) { look(kDone); });
+      static_cast<void>(executor.submit(group, "gives", [&] { return Destroyed([&] { look(kResult); }); }));
       all.push_back(executor.submit(group, "runs",
                                     [&](std::stop_token stop) {
-                                      const std::stop_callback callback(stop, look_and_call);
+                                      const std::stop_callback callback(stop, [&] { look(kStopCallback); });
                                       while (!stop.stop_requested()) std::this_thread::yield();
                                     },
                                     {.run_timeout = 2ms}));
     }
     Gate called;
     executor.call_at(executor.clock().now() + 1ms, [&] {
-      look_and_call();
+      look(kTimer);
       called.set();
     });
     called.wait();
     for (const auto& each : all) static_cast<void>(each.await());
   }
-  EXPECT_GT(calls, 60);
+  for (int kind = 0; kind < kKinds; ++kind) EXPECT_GT(calls.at(static_cast<std::size_t>(kind)), 0) << kind;
   EXPECT_EQ(on_watcher, 0);
 }
 

@@ -326,6 +326,17 @@ TEST_F(LimitsTest, AWholeNumberThatCannotBeALimitIsCorrected) {
   EXPECT_EQ(executor().resolve("a").max_waiting, 0U);
   EXPECT_EQ(executor().resolve("b").max_concurrency, kUnlimited);
   EXPECT_TRUE(executor().submit("a", "t", [] {}).await().ok());
+  int running = 0;
+  int most = 0;
+  const auto body = [&] {
+    most = std::max(most, ++running);
+    executor().spend(1ms);
+    --running;
+  };
+  auto first = executor().submit("c", "t", body);
+  auto second = executor().submit("d", "t", body);
+  EXPECT_TRUE(first.await().ok() && second.await().ok());
+  EXPECT_EQ(most, 1) << "a negative limit of all groups is 1";
 }
 
 TEST_F(LimitsTest, ABlockingQueueMakesTheSubmitterWait) {

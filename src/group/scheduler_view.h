@@ -207,7 +207,8 @@ Explanation Scheduler<Faults>::explain(TaskRecord& record, Time now) {
       break;
     case Phase::kParked:
       for (const TaskRef& awaited : record.extras().awaiting->records()) {
-        if (result.holders.size() < 8 && !awaited->is_done()) result.holders.push_back(awaited->task_id());
+        if (result.holders.size() == 8) break;
+        if (!awaited->is_done()) result.holders.push_back(awaited->task_id());
       }
       result.text = who + " is parked: " +
                     (result.holders.empty() ? "what it awaited has just come"

@@ -13,6 +13,7 @@ namespace {
 constexpr Duration kWorthWaking = std::chrono::milliseconds(2);
 
 std::uint32_t threads_of(const GroupExecutorOptions& options) {
+  if (options.threads.was_negative()) return 1;
   return options.threads != 0 ? std::uint32_t{options.threads} : std::max(1U, std::thread::hardware_concurrency());
 }
 

@@ -112,6 +112,7 @@ void ThreadDriver::look_around() {
       if (runner->blocked || runner->for_chores || now < runner->probe_at) continue;
       suspects.push_back({runner.get(), runner->turns, turn.begun(), runner->thread_id});
     }
+    help_with_chores(now, after);  // A probe may take long: chores do not wait for it.
     follow_up(after, now);
     lock.unlock();
     perform(after);

@@ -24,7 +24,8 @@ struct Rate {
 /// Thread-safety: thread-compatible.
 class TokenBucket {
  public:
-  /// Corrects impossible values of `rate`: a count of 0 becomes 1, a period of 0 or less becomes 1 ns.
+  /// Corrects impossible values of `rate`: a count below 1 and a negative burst become 1, a period of 0 or less becomes
+  /// 1 ns.
   TokenBucket(Rate rate, Time now);
 
   /// Takes one token. Returns false if none is available.
