@@ -14,7 +14,7 @@ void add_route(NodeControl& control, RouteHandlers& handlers, Operation operatio
 }
 
 AdminRoutes::AdminRoutes(NodeControl& control)
-    : hub_(std::make_shared<EventHub>(control.store, control.max_event_streams)) {
+    : hub_(std::make_shared<EventHub>(control.store, control.max_event_streams, control.event_ping_every)) {
   add_task_routes(control, handlers_);
   add_dead_letter_routes(control, handlers_);
   add_group_routes(control, handlers_);

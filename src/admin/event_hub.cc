@@ -10,7 +10,6 @@ namespace cohort {
 namespace {
 
 constexpr std::uint32_t kPage = 200;
-constexpr auto kPingEvery = std::chrono::seconds(15);
 
 std::string text_of(const ChainEvent& event) {
   return "id: " + std::to_string(event.sequence) + "\nevent: " + std::string(to_string(event.kind)) +
@@ -220,7 +219,7 @@ void EventHub::ping_readers(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     {
       MutexLock lock(mutex_);
-      const auto due = std::chrono::steady_clock::now() + kPingEvery;
+      const auto due = std::chrono::steady_clock::now() + ping_every_;
       while (!closed_ && std::chrono::steady_clock::now() < due) changed_.wait_until(mutex_, due);
       if (closed_) return;
     }

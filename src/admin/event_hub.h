@@ -24,12 +24,13 @@ struct EventFilter {
 
 /// Readers of events. Each goes through the store at its own pace and has one page of it in memory, so a slow one costs
 /// nobody anything. The store says when there are new events (TaskStore::watch), and only then are the readers woken; a
-/// thread lets readers without news know every 15 s that the connection lives, and looks at the store then.
+/// thread lets readers without news know every `ping_every` that the connection lives, and looks at the store then.
 ///
 /// Thread-safety: thread-safe. The store must outlive close().
 class EventHub : public std::enable_shared_from_this<EventHub> {
  public:
-  EventHub(TaskStore& store, std::uint32_t max_streams) : store_(store), max_streams_(max_streams) {}
+  EventHub(TaskStore& store, std::uint32_t max_streams, Duration ping_every)
+      : store_(store), max_streams_(max_streams), ping_every_(ping_every) {}
   ~EventHub();
 
   void start();
@@ -50,6 +51,7 @@ class EventHub : public std::enable_shared_from_this<EventHub> {
 
   TaskStore& store_;
   const std::uint32_t max_streams_;
+  const Duration ping_every_;
   std::atomic<std::uint64_t> latest_{0};
 
   Mutex mutex_;

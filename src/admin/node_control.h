@@ -28,9 +28,10 @@ struct NodeControl {
   std::string store_kind = {};
   std::string store_folder = {};
   std::vector<std::string> plugins = {};
-  std::map<std::string, ChainTemplate> chains = {};  ///< Those that the configuration names.
-  std::vector<std::string> configured_groups = {};   ///< By name, sorted.
-  std::uint32_t concurrency = 0;                     ///< Tasks at a time, of all groups.
+  std::map<std::string, ChainTemplate> chains = {};      ///< Those that the configuration names.
+  std::vector<std::string> configured_groups = {};       ///< By name, sorted.
+  std::uint32_t concurrency = 0;                         ///< Tasks at a time, of all groups.
+  Duration event_ping_every = std::chrono::seconds(15);  ///< How often readers without news hear that the node lives.
   std::uint32_t max_event_streams = 64;
 };
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "admin/admin_routes.h"
+#include "api/schemas.h"
 #include "cohort/chain/chain_engine.h"
 #include "cohort/group/group_executor.h"
 #include "cohort/testing/memory_store.h"
@@ -36,7 +37,49 @@ class RoutesTest : public ::testing::Test {
     routes_.handle({.method = method, .target = *Target::parse(path), .body = body},
                    Respond([&](ServerResponse response) { promise.set_value(std::move(response)); }));
     const ServerResponse response = future.get();
-    return {response.status, response.body.empty() ? json() : json::parse(response.body)};
+    const json answer = response.body.empty() ? json() : json::parse(response.body);
+    const MatchedRoute matched = match_route(method, *Target::parse(path));
+    if (matched.route != nullptr && !answer.is_null()) {
+      const bool is_problem = response.status >= 400 && answer.contains("detail");
+      expect_declared(answer, named(is_problem ? "Problem" : matched.route->answer), method + " " + path);
+    }
+    return {response.status, answer};
+  }
+  static json named(std::string_view schema) { return {{"$ref", "#/components/schemas/" + std::string(schema)}}; }
+  // Every member of the answer is in the schema of its route.
+  static void expect_declared(const json& value, const json& schema, const std::string& where) {
+    static const json schemas = api_schemas();
+    if (const auto ref = schema.find("$ref"); ref != schema.end()) {
+      const std::string name = ref->get<std::string>();
+      return expect_declared(value, schemas.at(name.substr(name.rfind('/') + 1)), where);
+    }
+    if (const auto any = schema.find("anyOf"); any != schema.end()) {
+      for (const json& each : *any) {
+        if (fits(value, each, schemas)) return expect_declared(value, each, where);
+      }
+      ADD_FAILURE() << where << " fits none of " << schema;
+    }
+    if (value.is_array() && schema.contains("items")) {
+      for (const json& each : value) expect_declared(each, schema["items"], where + "[]");
+    }
+    if (!value.is_object() || !schema.contains("properties")) return;
+    for (const auto& [name, member] : value.items()) {
+      EXPECT_TRUE(schema["properties"].contains(name)) << where << " has the undeclared member '" << name << "'";
+      if (schema["properties"].contains(name)) {
+        expect_declared(member, schema["properties"][name], where + "." + name);
+      }
+    }
+  }
+  static bool fits(const json& value, json schema, const json& schemas) {
+    if (const auto ref = schema.find("$ref"); ref != schema.end()) {
+      const std::string name = ref->get<std::string>();
+      schema = schemas.at(name.substr(name.rfind('/') + 1));
+    }
+    if (!schema.contains("required")) return true;
+    for (const json& each : schema["required"]) {
+      if (!value.contains(each.get<std::string>())) return false;
+    }
+    return true;
   }
   std::string submit(const std::string& plugin, const std::string& group = "g") {
     const json task = {{"group", group}, {"steps", {{{"plugin", plugin}}}}};
@@ -49,18 +92,41 @@ class RoutesTest : public ::testing::Test {
     }
   }
 
-  MemoryStore store_{system_wall_clock()};
+  MemoryStore store_{system_wall_clock(), {.is_shared = true}};
   GroupExecutor executor_{{.defaults = {.max_concurrency = 2}, .global_max_in_flight = 4}};
   PluginRegistry plugins_;
   ChainEngine engine_{store_, executor_, plugins_, {.node = "n"}};
   std::atomic<NodeState> state_{NodeState::kRunning};
-  NodeControl control_{
-      .engine = engine_, .store = store_, .executor = executor_, .state = state_, .name = "n", .concurrency = 4};
+  NodeControl control_{.engine = engine_,
+                       .store = store_,
+                       .executor = executor_,
+                       .state = state_,
+                       .name = "n",
+                       .concurrency = 4,
+                       .event_ping_every = std::chrono::hours(1)};  // So readers are told by the store's news alone.
   AdminRoutes routes_{control_};
 };
 
 TEST_F(RoutesTest, EveryRouteOfTheTableHasAHandler) {
   for (const ApiRoute& route : api_routes()) EXPECT_TRUE(routes_.has(route.id)) << route.operation;
+}
+
+TEST_F(RoutesTest, TheWordsOfSchemasAreThoseOfTheProgram) {
+  const json schemas = api_schemas();
+  json states = json::array();
+  for (std::size_t i = 0; i < kChainStates; ++i) states.push_back(to_string(static_cast<ChainState>(i)));
+  EXPECT_EQ(schemas["State"]["enum"], states);
+  for (const json& kind : schemas["EventKind"]["enum"]) {
+    EXPECT_TRUE(event_kind_of(kind.get<std::string>())) << kind;
+  }
+  EXPECT_FALSE(event_kind_of("nothing"));
+  EXPECT_EQ(schemas["EventKind"]["enum"].back(), to_string(EventKind::kRefused)) << "the last kind there is";
+}
+
+TEST_F(RoutesTest, TheNodeIsShownAsDeclared) {
+  const json node = ask("GET", "/v1/node").body;
+  EXPECT_EQ(node["node"], "n");
+  EXPECT_EQ(node["chains"]["running"], 0);
 }
 
 TEST_F(RoutesTest, ASubmittedTaskRunsAndIsShown) {
@@ -282,7 +348,7 @@ TEST_F(RoutesTest, AGroupIsResizedAndStaysSo) {
   EXPECT_EQ(group["weight"], 2.5);
 
   GroupExecutor executor({.defaults = {.max_concurrency = 2}});
-  ChainEngine later(store_, executor, plugins_, {.node = "later", .folder_is_ours = false});
+  ChainEngine later(store_, executor, plugins_, {.node = "later"});
   ASSERT_TRUE(later.start().await().ok());
   EXPECT_EQ(executor.resolve("g").max_concurrency, 7U);
 }

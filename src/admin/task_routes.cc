@@ -98,9 +98,8 @@ Result<TaskFilter> filter_of(const ServerRequest& request) {
   if (filter.id_prefix.size() > 4 * NewTask::kMaxIdLength || !is_utf8(filter.id_prefix)) {
     return Error{ErrorCode::kInvalid, "'id_prefix' must be UTF-8 of at most 128 characters"};
   }
-  const bool filters_too = !filter.group.empty() || filter.state || !filter.tag.empty() || filter.before != 0;
-  if (!filter.id_prefix.empty() && filters_too) {
-    return Error{ErrorCode::kInvalid, "'id_prefix' goes without 'group', 'state', 'tag' and 'cursor'"};
+  if (!filter.id_prefix.empty() && filter.before != 0) {
+    return Error{ErrorCode::kConflict, "a list by 'id_prefix' is one page: leave 'cursor' out"};
   }
   return filter;
 }
@@ -207,9 +206,10 @@ void cancel(NodeControl& control, const ServerRequest& request, Respond respond)
 void explain(NodeControl& control, const ServerRequest& request, Respond respond) {
   control.store.get(request.arguments[0], [&control, respond = std::move(respond)](Result<ChainTask> task) mutable {
     if (!task) return respond(ServerResponse::of(task.error()));
-    control.store.paused_groups([&control, task = *std::move(task),
-                                 respond = std::move(respond)](const Result<std::vector<std::string>>& paused) mutable {
-      const bool is_paused = paused && std::ranges::find(*paused, task.request.group) != paused->end();
+    const std::string group = task->request.group;
+    control.store.group_count(group, [&control, task = *std::move(task),
+                                      respond = std::move(respond)](const Result<GroupCounts>& counts) mutable {
+      const bool is_paused = counts && counts->paused;
       respond(json_response(explain_task(task, control, is_paused, system_wall_clock().now())));
     });
   });

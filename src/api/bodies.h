@@ -86,6 +86,7 @@ struct ReplayFilter {
 /// New limits of a group; those that are not given stay.
 struct Resize {
   static constexpr const char* kName = "Resize";
+  static constexpr std::size_t kLeastMembers = 1;
   std::optional<std::uint32_t> max_concurrency = {};
   std::optional<std::uint32_t> max_in_flight = {};
   std::optional<double> weight = {};

@@ -49,7 +49,7 @@ class BodyReader {
   static bool read(const Json& from, std::optional<std::string>& to, const TextRule& rule) {
     if (!from.is_string()) return false;
     const auto& text = from.get_ref<const std::string&>();
-    if (utf8_characters(text) > rule.most_characters) return false;
+    if (utf8_characters(text) > rule.most_characters || !is_plain_utf8(text)) return false;
     if (rule.is_letter_state && std::ranges::find(kLetterStates, text) == std::end(kLetterStates)) return false;
     to = text;
     return true;
@@ -82,7 +82,7 @@ class BodyReader {
 
   static std::string expected(const TextRule& rule) {
     if (rule.is_letter_state) return "'failed', 'expired' or 'poison'";
-    return "a text of at most " + std::to_string(rule.most_characters) + " characters";
+    return "a text of at most " + std::to_string(rule.most_characters) + " characters, without NUL";
   }
   static std::string expected(const CountRule& rule) {
     return "a whole number from " + std::to_string(rule.min) + " to " + std::to_string(rule.max);
@@ -152,7 +152,9 @@ template <class Body>
 [[nodiscard]] schema::Json body_schema() {
   body::BodyMembers members;
   Body::visit(Body(), members);
-  return schema::request(members.members);
+  schema::Json out = schema::request(members.members);
+  if constexpr (requires { Body::kLeastMembers; }) out["minProperties"] = Body::kLeastMembers;
+  return out;
 }
 
 }  // namespace cohort

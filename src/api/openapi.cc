@@ -12,6 +12,8 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
+constexpr const char* kNoNul = "^[^\\u0000]*$";
+
 json reference(std::string_view schema) { return {{"$ref", "#/components/schemas/" + std::string(schema)}}; }
 
 json content(std::string_view schema) {
@@ -24,10 +26,11 @@ json parameters_of(const ApiRoute& route) {
   for (std::size_t at = route.path.find('{'); at != std::string_view::npos; at = route.path.find('{', at + 1)) {
     const std::string name(route.path.substr(at + 1, route.path.find('}', at) - at - 1));
     const int length = name == "group" ? 1024 : 128;
-    parameters.push_back({{"name", name},
-                          {"in", "path"},
-                          {"required", true},
-                          {"schema", {{"type", "string"}, {"minLength", 1}, {"maxLength", length}}}});
+    parameters.push_back(
+        {{"name", name},
+         {"in", "path"},
+         {"required", true},
+         {"schema", {{"type", "string"}, {"minLength", 1}, {"maxLength", length}, {"pattern", kNoNul}}}});
   }
   for (const QueryParameter& each : route.query) {
     parameters.push_back(

@@ -41,7 +41,7 @@ enum class Operation : std::uint8_t {
 struct QueryParameter {
   std::string_view name;
   std::string_view meaning;
-  std::string_view schema = R"({"type": "string"})";  ///< JSON Schema of its value.
+  std::string_view schema = R"({"type": "string", "pattern": "^[^\\u0000]*$"})";  ///< JSON Schema of its value.
 };
 
 struct ApiRoute {

@@ -30,7 +30,10 @@ Json any(const char* meaning) {
 Json text(std::uint32_t most_characters, std::uint32_t least_characters) {
   Json out = {{"type", "string"}};
   if (least_characters != 0) out["minLength"] = least_characters;
-  if (most_characters != 0) out["maxLength"] = most_characters;
+  if (most_characters != 0) {  // A text of a request.
+    out["maxLength"] = most_characters;
+    out["pattern"] = "^[^\\u0000]*$";
+  }
   return out;
 }
 

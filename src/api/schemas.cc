@@ -24,8 +24,8 @@ Json texts() { return list(text()); }
 
 Json new_step() {
   const Json with_parameters = request(
-      {{"plugin", text(0, 1), kAlways}, {"parameters", object()}, {"timeout", length()}, {"retry", named("Retry")}});
-  return described(any_of({text(0, 1), with_parameters}), "A plugin with parameters, or only its name.");
+      {{"plugin", text(1024, 1), kAlways}, {"parameters", object()}, {"timeout", length()}, {"retry", named("Retry")}});
+  return described(any_of({text(1024, 1), with_parameters}), "A plugin with parameters, or only its name.");
 }
 
 Json new_task() {
@@ -144,7 +144,17 @@ Json node() {
                  {"status", text(), kAlways},
                  {"problem", described(text(), "What is wrong, and what to do.")},
                  {"uptime_s", number()},
+                 {"store", answer({{"kind", text(), kAlways}, {"folder", text()}}), kAlways},
                  {"plugins", texts()},
+                 {"concurrency", whole(), kAlways},
+                 {"chains",
+                  answer({{"running", whole(), kAlways},
+                          {"kept", whole(), kAlways},
+                          {"completed", whole(), kAlways},
+                          {"failed", whole(), kAlways},
+                          {"retried", whole(), kAlways},
+                          {"has_lease", flag(), kAlways}}),
+                  kAlways},
                  {"tasks", object(), kAlways},
                  {"dead_letters", whole(), kAlways},
                  {"damaged_rows", whole(), kAlways}});

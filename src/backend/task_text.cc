@@ -1,11 +1,12 @@
-#include "backend/sqlite/task_text.h"
+#include "backend/task_text.h"
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
-#include "backend/sqlite/task_row.h"
+#include "cohort/base/utf8.h"
 #include "store/request_fields.h"
 
-namespace cohort::sqlite {
+namespace cohort::backend {
 
 using nlohmann::json;
 
@@ -147,8 +148,12 @@ std::string outline_text(NewTask request) {
 }
 
 void read_request(const std::string& text, NewTask& request) {
-  const json from = json::parse(text);
-  visit_request(request, TextReader{from, from.value("format", 2) >= 3 ? "steps" : "callbacks"});
+  try {
+    const json from = json::parse(text);
+    visit_request(request, TextReader{from, from.value("format", 2) >= 3 ? "steps" : "callbacks"});
+  } catch (const json::exception&) {
+    throw Damaged("column 'request' is not the JSON of a request");
+  }
 }
 
 std::string lines_text(const std::vector<std::string>& lines) {
@@ -156,7 +161,33 @@ std::string lines_text(const std::vector<std::string>& lines) {
 }
 
 std::vector<std::string> read_lines(const std::string& text) {
-  return text.size() <= 2 ? std::vector<std::string>() : json::parse(text).get<std::vector<std::string>>();
+  try {
+    return text.size() <= 2 ? std::vector<std::string>() : json::parse(text).get<std::vector<std::string>>();
+  } catch (const json::exception&) {
+    throw Damaged("a list of texts cannot be read");
+  }
 }
 
-}  // namespace cohort::sqlite
+void check_consistency(const ChainTask& task) {
+  if (!is_utf8(task.id()) || task.id().empty()) throw Damaged("its id");
+  NewTask request = task.request;  // Without what is no part of a request's own rules.
+  if (is_sequence_reference(request.id)) request.id.clear();
+  request.payload.clear();
+  if (const Result<void> good = check(request); !good) throw Damaged(good.error().message);
+  if (task.step > task.request.steps.size()) throw Damaged("its step does not exist");
+  const bool is_open = !is_final(task.state) && task.state != ChainState::kPending;
+  if (is_open && task.current_step() == nullptr) throw Damaged("it is open and has no step left");
+  if (task.state == ChainState::kProcessing && task.owner.empty()) throw Damaged("it is claimed by nobody");
+  if (is_final(task.state) != task.ended_at.has_value()) throw Damaged("its end and its state do not agree");
+}
+
+PreparedTask::PreparedTask(NewTask task) : request(std::move(task)), checked(check(request)) {
+  constexpr std::size_t kLargeRequest = 1'000;  // Bytes.
+  if (!checked) return;
+  hash = request_hash(request);
+  text = request_text(request);
+  tags = lines_text(request.tags);
+  if (text.size() > kLargeRequest) outline = outline_text(request);
+}
+
+}  // namespace cohort::backend

@@ -30,6 +30,22 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
+bool is_plain_utf8(std::string_view text) { return text.find('\0') == std::string_view::npos && is_utf8(text); }
+
+std::string plain_utf8(std::string_view text, std::size_t most_bytes) {
+  constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
+  std::string plain;
+  plain.reserve(std::min(text.size(), most_bytes));
+  while (!text.empty()) {
+    const std::size_t bytes = text.front() == '\0' ? 0 : utf8_bytes(text);
+    const std::string_view next = bytes == 0 ? kReplacement : text.substr(0, bytes);
+    if (plain.size() + next.size() > most_bytes) break;
+    plain += next;
+    text.remove_prefix(std::max<std::size_t>(bytes, 1));
+  }
+  return plain;
+}
+
 std::size_t utf8_characters(std::string_view text) {
   std::size_t count = 0;
   for (; !text.empty(); ++count) text.remove_prefix(std::max<std::size_t>(utf8_bytes(text), 1));

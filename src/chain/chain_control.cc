@@ -8,74 +8,14 @@
 
 namespace cohort {
 
-void ChainControl::begin(bool is_first_boot, Completion<void> done) {
-  if (!is_first_boot) return take_pauses(std::move(done));
-  take_sizes([this, hold = calls_.hold(), done = std::move(done)](Result<void> taken) mutable {
-    if (!taken) return done(std::move(taken));
-    take_pauses(std::move(done));
-  });
-}
+namespace {
 
-// Pauses stand in the store, and what was cancelled has been. Only sizes still hold.
-void ChainControl::take_sizes(Completion<void> done) {
-  constexpr std::uint32_t kAtOnce = 1000;
-  store_.commands(followed(), kAtOnce,
-                  [this, hold = calls_.hold(), done = std::move(done)](Result<std::vector<Command>> commands) mutable {
-                    if (!commands) return done(commands.error());
-                    for (const Command& each : *commands) {
-                      if (note_followed(each.sequence) && each.kind == CommandKind::kResizeGroup) apply_size(each);
-                    }
-                    if (commands->size() < kAtOnce) return done({});
-                    take_sizes(std::move(done));
-                  });
-}
+constexpr std::uint32_t kPage = 1000;
 
-void ChainControl::take_pauses(Completion<void> done) {
-  store_.paused_groups([this, hold = calls_.hold(), done = std::move(done)](auto paused) mutable {
-    if (!paused) return done(paused.error());
-    for (const std::string& group : *paused) static_cast<void>(executor_.pause_group(group));
-    done({});
-  });
-}
-
-bool ChainControl::note_followed(std::uint64_t sequence) {
-  MutexLock lock(mutex_);
-  if (sequence <= followed_) return false;
-  followed_ = sequence;
-  return true;
-}
-
-void ChainControl::follow() {
-  constexpr std::uint32_t kAtOnce = 100;
-  store_.commands(followed(), kAtOnce, [this, hold = calls_.hold()](Result<std::vector<Command>> commands) {
-    if (!commands) return callbacks_.look_again();
-    for (const Command& each : *commands) {
-      if (note_followed(each.sequence)) apply(each);
-    }
-    if (commands->size() == kAtOnce) follow();
-  });
-}
-
-void ChainControl::apply(const Command& command) {
-  switch (command.kind) {
-    case CommandKind::kPauseGroup: static_cast<void>(executor_.pause_group(command.target)); return;
-    case CommandKind::kResumeGroup: static_cast<void>(executor_.resume_group(command.target)); break;
-    case CommandKind::kResizeGroup: apply_size(command); break;
-    case CommandKind::kCancel:
-      if (!callbacks_.has_run(command.target)) return;
-      // The row decides: by now the task may have been cancelled, and replayed.
-      store_.get(command.target, [this, hold = calls_.hold(), id = command.target](const Result<ChainTask>& row) {
-        if (row && row->cancel_requested && row->state == ChainState::kProcessing) callbacks_.stop_run(id);
-      });
-      return;
-  }
-  callbacks_.wake(command.target);
-}
-
-void ChainControl::apply_size(const Command& command) {
-  const auto json = nlohmann::json::parse(command.arguments, nullptr, false);
-  if (!json.is_object()) return;
+GroupLimits limits_from(const std::string& text) {
   GroupLimits limits;
+  const auto json = nlohmann::json::parse(text, nullptr, false);
+  if (!json.is_object()) return limits;
   if (const auto at = json.find("max_concurrency"); at != json.end() && at->is_number_unsigned()) {
     limits.max_concurrency = at->get<std::uint32_t>();
   }
@@ -83,16 +23,120 @@ void ChainControl::apply_size(const Command& command) {
     limits.max_in_flight = at->get<std::uint32_t>();
   }
   if (const auto at = json.find("weight"); at != json.end() && at->is_number()) limits.weight = at->get<double>();
-  static_cast<void>(executor_.set_limits(command.target, limits));
+  return limits;
 }
 
-// The node that was asked follows at once; the others when they hear of the command.
-void ChainControl::put(Command command, Completion<void> done) {
-  apply(command);
-  store_.command(std::move(command), [done = std::move(done)](Result<std::uint64_t> put) mutable {
-    done(put ? Result<void>() : Result<void>(put.error()));
+}  // namespace
+
+// --- comparing
+
+void ChainControl::compare(Completion<void> done) {
+  RoundRef round;
+  {
+    MutexLock lock(mutex_);
+    if (const RoundRef current = round_.lock()) return current->next.push_back(std::move(done));
+    round = std::make_shared<Round>();
+    round->waiting.push_back(std::move(done));
+    round_ = round;
+  }
+  read_controls(round, "", {});
+}
+
+void ChainControl::read_controls(const RoundRef& round, std::string after, Controls found) {
+  store_.controls(
+      std::move(after), kPage,
+      [this, hold = calls_.hold(), round, found = std::move(found)](Result<std::vector<GroupControl>> page) mutable {
+        if (!page) return end_round(round, page.error());
+        for (GroupControl& each : *page) {
+          std::string group = each.group;
+          found.insert_or_assign(std::move(group), std::move(each));
+        }
+        if (page->size() == kPage) return read_controls(round, found.rbegin()->first, std::move(found));
+        apply(std::move(found));
+        read_claims(round);
+      });
+}
+
+void ChainControl::read_claims(const RoundRef& round) {
+  const std::string boot = callbacks_.boot();
+  if (boot.empty()) return end_round(round, {});
+  store_.claims_of(boot, [this, hold = calls_.hold(), round, boot](const Result<std::vector<HeldClaim>>& claims) {
+    if (!claims) return end_round(round, claims.error());
+    apply_claims(*claims, boot);
+    end_round(round, {});
   });
 }
+
+void ChainControl::end_round(const RoundRef& round, const Result<void>& outcome) {
+  std::vector<Completion<void>> ended;
+  RoundRef next;
+  {
+    MutexLock lock(mutex_);
+    ended = std::move(round->waiting);
+    if (!round->next.empty()) {
+      next = std::make_shared<Round>();
+      next->waiting = std::move(round->next);
+    }
+    round_ = next;
+  }
+  if (!outcome) callbacks_.look_again();
+  for (Completion<void>& each : ended) each(outcome);
+  if (next) read_controls(next, "", {});
+}
+
+void ChainControl::apply(Controls wanted) {
+  Controls before;
+  {
+    MutexLock lock(mutex_);
+    before = std::exchange(applied_, wanted);
+  }
+  for (const auto& [group, control] : wanted) {
+    const auto known = before.find(group);
+    const GroupControl was = known != before.end() ? known->second : GroupControl{.group = group};
+    if (control != was) apply(control, was);
+  }
+  for (const auto& [group, control] : before) {
+    if (!wanted.contains(group)) apply(GroupControl{.group = group}, control);
+  }
+}
+
+void ChainControl::apply(const GroupControl& wanted, const GroupControl& before) {
+  if (wanted.limits.empty() && !before.limits.empty()) static_cast<void>(executor_.clear_limits(wanted.group));
+  if (!wanted.limits.empty() && wanted.limits != before.limits) {
+    static_cast<void>(executor_.set_limits(wanted.group, limits_from(wanted.limits)));
+  }
+  if (wanted.paused && !before.paused) static_cast<void>(executor_.pause_group(wanted.group));
+  if (!wanted.paused && before.paused) static_cast<void>(executor_.resume_group(wanted.group));
+  if (!wanted.paused) callbacks_.wake(wanted.group);
+}
+
+void ChainControl::apply_claims(const std::vector<HeldClaim>& claims, const std::string& boot) {
+  std::set<std::pair<std::string, std::uint64_t>> ownerless;
+  std::vector<const HeldClaim*> lost;
+  {
+    MutexLock lock(mutex_);
+    for (const HeldClaim& each : claims) {
+      if (callbacks_.has_run(each)) continue;
+      const std::pair claim{each.task_id, each.epoch};
+      if (ownerless_.contains(claim)) lost.push_back(&each);
+      ownerless.insert(claim);
+    }
+    ownerless_ = std::move(ownerless);
+  }
+  for (const HeldClaim& each : claims) {
+    if (each.cancel_requested) callbacks_.stop_run(each.task_id);
+  }
+  for (const HeldClaim* each : lost) give_back(*each, boot);
+}
+
+void ChainControl::give_back(const HeldClaim& claim, const std::string& boot) {
+  COHORT_LOG(kWarning, "chain", "a claim that nothing here runs is given back", {"task", claim.task_id},
+             {"node", boot});
+  store_.write({claim.task_id, boot, claim.epoch}, claim.writes + 1, AttemptEnded{.failed = false, .give_back = true},
+               [hold = calls_.hold()](const Result<ChainRow>&) {});
+}
+
+// --- what operators ask of this node
 
 TaskHandle<void> ChainControl::set_paused(std::string group, bool paused) {
   return as_handle<void>(executor_, "pause", [&](Completion<void> done) {
@@ -100,13 +144,12 @@ TaskHandle<void> ChainControl::set_paused(std::string group, bool paused) {
         group, paused, [this, hold = calls_.hold(), group, paused, done = std::move(done)](Result<void> set) mutable {
           if (!set) return done(std::move(set));
           COHORT_LOG(kInfo, "chain", paused ? "the group is paused" : "the group goes on", {"group", group});
-          put({.kind = paused ? CommandKind::kPauseGroup : CommandKind::kResumeGroup, .target = std::move(group)},
-              std::move(done));
+          compare(std::move(done));
         });
   });
 }
 
-// Written whole, so that the last one of a group is all that a node which starts later needs.
+// The limits are written whole, so a node needs nothing but the row.
 TaskHandle<void> ChainControl::resize(std::string group, const GroupLimits& limits) {
   return as_handle<void>(executor_, "resize", [&](Completion<void> done) {
     const auto stats = executor_.group_stats(group);
@@ -115,15 +158,13 @@ TaskHandle<void> ChainControl::resize(std::string group, const GroupLimits& limi
         {"max_concurrency", std::uint32_t{limits.max_concurrency.value_or(before.max_concurrency)}},
         {"max_in_flight", std::uint32_t{limits.max_in_flight.value_or(before.max_in_flight)}},
         {"weight", limits.weight.value_or(before.weight)}};
-    const Command command{.kind = CommandKind::kResizeGroup, .target = group, .arguments = whole.dump()};
-    store_.command(command,
-                   [this, hold = calls_.hold(), command, done = std::move(done)](Result<std::uint64_t> put) mutable {
-                     if (!put) return done(put.error());
-                     COHORT_LOG(kInfo, "chain", "the limits of the group were changed", {"group", command.target},
-                                {"limits", command.arguments});
-                     apply(command);
-                     done({});
-                   });
+    store_.set_limits(
+        group, whole.dump(),
+        [this, hold = calls_.hold(), group, text = whole.dump(), done = std::move(done)](Result<void> set) mutable {
+          if (!set) return done(std::move(set));
+          COHORT_LOG(kInfo, "chain", "the limits of the group were changed", {"group", group}, {"limits", text});
+          compare(std::move(done));
+        });
   });
 }
 
@@ -131,12 +172,8 @@ TaskHandle<ChainRow> ChainControl::cancel(std::string task_id, std::string reaso
   return as_handle<ChainRow>(executor_, "cancel", [&](Completion<ChainRow> done) {
     store_.cancel(task_id, std::move(reason),
                   [this, hold = calls_.hold(), task_id, done = std::move(done)](Result<ChainRow> row) mutable {
-                    if (!row || row->state != ChainState::kProcessing) return done(std::move(row));
-                    callbacks_.stop_run(task_id);
-                    store_.command({.kind = CommandKind::kCancel, .target = std::move(task_id)},
-                                   [done = std::move(done), row = *std::move(row)](Result<std::uint64_t>) mutable {
-                                     done(std::move(row));
-                                   });
+                    if (row && row->state == ChainState::kProcessing) callbacks_.stop_run(task_id);
+                    done(std::move(row));
                   });
   });
 }

@@ -1,7 +1,12 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <memory>
+#include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "chain/chain_calls.h"
 #include "cohort/base/mutex.h"
@@ -11,51 +16,64 @@
 
 namespace cohort {
 
-/// What operators ask of all nodes: pauses and sizes of groups, cancels. It is written to the store first; each node,
-/// the one that was asked included, then does its part.
+/// Makes this node do what operators want: pauses and limits of groups, cancels of running tasks. What they want stands
+/// in rows of the store. A node compares the rows with what it does: when the store tells of a change, once a second on
+/// a store that nodes share, and before a call of this class ends.
 ///
-/// Thread-safety: thread-safe. The lock guards how many commands have been followed. Store, executor and the two
-/// callbacks are called without it.
+/// The comparison also finds claims that no run of this node has: the answer to a claim was lost, and its repetition
+/// got another task. A claim that is found so twice is given back.
+///
+/// Thread-safety: thread-safe. The lock guards what was applied and found, and the comparison under way.
+/// Store, executor and callbacks are called without it.
 class ChainControl {
  public:
   struct Callbacks {
     std::function<void(const std::string& group)> wake;        ///< The group may have something to start.
     std::function<void(const std::string& task_id)> stop_run;  ///< Asks the task's step to stop, if it runs here.
-    std::function<bool(const std::string& task_id)> has_run;   ///< The task runs here.
-    std::function<void()> look_again;                          ///< The commands could not be read: read them later.
+    std::function<bool(const HeldClaim& claim)> has_run;       ///< The claim has a run here, or is being answered.
+    std::function<std::string()> boot;                         ///< The boot that holds this node's claims.
+    std::function<void()> look_again;                          ///< The rows could not be read: compare later.
   };
 
   ChainControl(TaskStore& store, Executor& executor, ChainCalls& calls, Callbacks callbacks)
       : store_(store), executor_(executor), calls_(calls), callbacks_(std::move(callbacks)) {}
 
-  /// What was asked before this node began, as far as it still holds: sizes and pauses. Under a later boot: pauses.
-  void begin(bool is_first_boot, Completion<void> done);
-  /// Follows the commands that have come since.
-  void follow();
+  /// Compares, beginning after this call, and then calls `done`. Fails as the store does.
+  void compare(Completion<void> done);
+  void compare() {
+    compare([](const Result<void>&) {});
+  }
 
   TaskHandle<void> set_paused(std::string group, bool paused);
   TaskHandle<void> resize(std::string group, const GroupLimits& limits);
   TaskHandle<ChainRow> cancel(std::string task_id, std::string reason);
 
  private:
-  void take_sizes(Completion<void> done);
-  void take_pauses(Completion<void> done);
-  void put(Command command, Completion<void> done);
-  void apply(const Command& command);
-  void apply_size(const Command& command);
-  [[nodiscard]] std::uint64_t followed() const {
-    MutexLock lock(mutex_);
-    return followed_;
-  }
-  /// False: it was followed before.
-  bool note_followed(std::uint64_t sequence);
+  using Controls = std::map<std::string, GroupControl>;
+
+  /// One comparison. Its calls to the store own it, so it ends with them even if one is never answered.
+  struct Round {
+    std::vector<Completion<void>> waiting;  // To be told when this round ends,
+    std::vector<Completion<void>> next;     // and when the next does.
+  };
+  using RoundRef = std::shared_ptr<Round>;
+
+  void read_controls(const RoundRef& round, std::string after, Controls found);
+  void read_claims(const RoundRef& round);
+  void end_round(const RoundRef& round, const Result<void>& outcome);
+  void apply(Controls wanted);
+  void apply(const GroupControl& wanted, const GroupControl& before);
+  void apply_claims(const std::vector<HeldClaim>& claims, const std::string& boot);
+  void give_back(const HeldClaim& claim, const std::string& boot);
 
   TaskStore& store_;
   Executor& executor_;
   ChainCalls& calls_;
   const Callbacks callbacks_;
   mutable Mutex mutex_;
-  std::uint64_t followed_ COHORT_GUARDED_BY(mutex_) = 0;
+  std::weak_ptr<Round> round_ COHORT_GUARDED_BY(mutex_);  // What it points to is guarded too.
+  Controls applied_ COHORT_GUARDED_BY(mutex_);
+  std::set<std::pair<std::string, std::uint64_t>> ownerless_ COHORT_GUARDED_BY(mutex_);  // Task and epoch, seen once.
 };
 
 }  // namespace cohort

@@ -120,7 +120,6 @@ class ChainCore : public std::enable_shared_from_this<ChainCore<Faults>> {
   std::shared_ptr<void> watch_ COHORT_GUARDED_BY(mutex_);
   std::optional<Duration> clock_offset_ COHORT_GUARDED_BY(mutex_);
   Time looked_ COHORT_GUARDED_BY(mutex_){};
-  Time took_over_ COHORT_GUARDED_BY(mutex_){};
   Time looked_at_waits_ COHORT_GUARDED_BY(mutex_){};
   std::string waits_after_ COHORT_GUARDED_BY(mutex_);  // The groups behind this one are looked at next.
   std::vector<Promise<void>> drained_ COHORT_GUARDED_BY(mutex_);
@@ -145,7 +144,8 @@ ChainCore<Faults>::ChainCore(TaskStore& store, Executor& executor, const PluginR
       control_(store, executor, calls_,
                {.wake = [this](const std::string& group) { runner_.wake(group); },
                 .stop_run = [this](const std::string& task_id) { runner_.stop_run(task_id); },
-                .has_run = [this](const std::string& task_id) { return runner_.has_run(task_id); },
+                .has_run = [this](const HeldClaim& claim) { return runner_.has_run(claim); },
+                .boot = [this] { return lease_.is_held() ? lease_.boot() : std::string(); },
                 .look_again = [this] { look_again_soon(); }}),
       submit_(store, executor, plugins, options_, calls_, random_, forecast_),
       retention_(store, executor, calls_, options_.retention),
@@ -213,11 +213,11 @@ void ChainCore<Faults>::begin_running() {
 // First what the boots before have left, then what operators have asked for.
 template <class Faults>
 void ChainCore<Faults>::begin_lease(const std::string& boot, bool is_first, Completion<void> done) {
-  store_.take_over(boot, options_.folder_is_ours && is_first,
-                   [this, hold = calls_.hold(), is_first, done = std::move(done)](auto taken) mutable {
+  store_.take_over(boot, !store_.is_shared() && is_first,
+                   [this, hold = calls_.hold(), done = std::move(done)](auto taken) mutable {
                      look_again_soon();  // There is a lease, even if something after it goes wrong.
                      if (!taken) return done(taken.error());
-                     control_.begin(is_first, std::move(done));
+                     control_.compare(std::move(done));
                    });
 }
 
@@ -234,7 +234,7 @@ void ChainCore<Faults>::hear(const StoreNews& news) {
       runner_.wake(each.group, each.count);
     }
   }
-  if (news.control) control_.follow();
+  if (news.control) control_.compare();
   if (news.last_event == 0) return;
   if (relay_) relay_->look();
   ends_->hear(news.last_event);
@@ -243,7 +243,7 @@ void ChainCore<Faults>::hear(const StoreNews& news) {
 template <class Faults>
 void ChainCore<Faults>::look_at_everything() {
   look_for_work();
-  control_.follow();
+  control_.compare();
   ends_->look();
   if (relay_) relay_->look();
 }
@@ -263,7 +263,7 @@ void ChainCore<Faults>::look_for_work() {
   });
 }
 
-// What nodes have left that let their lease run out.
+// Watches the leases of other nodes, and frees what dead nodes have claimed.
 template <class Faults>
 void ChainCore<Faults>::take_over() {
   store_.take_over(lease_.boot(), false, [this, hold = calls_.hold()](Result<std::vector<std::string>> groups) {
@@ -300,20 +300,19 @@ template <class Faults>
 void ChainCore<Faults>::tick() {
   if (!is_active()) return;
   bool looks = clock_has_jumped();
-  bool takes_over = false;
   const bool has_lease = lease_.is_held();
   {
     MutexLock lock(mutex_);
     looks = has_lease && (looks || now() - looked_ >= options_.look_every);
     if (looks) looked_ = now();
-    takes_over = !options_.folder_is_ours && has_lease && now() - took_over_ >= options_.renew_every;
-    if (takes_over) took_over_ = now();
   }
+  const bool follows_others = store_.is_shared() && has_lease;
   lease_.tick();
   runner_.tick();
   retention_.tick();
   look_at_waits();
-  if (takes_over) take_over();
+  if (follows_others) take_over();
+  if (follows_others && !looks) control_.compare();
   if (looks) look_at_everything();
   if (relay_) relay_->tick();
   tick_again_later();

@@ -42,7 +42,7 @@ void ChainLease::tick() {
     MutexLock lock(mutex_);
     const Duration since = clock_.now() - renewed_;
     // A fifth of the lease is left for what runs to end in.
-    is_lost = !options_.folder_is_ours && is_held_ && since >= options_.lease - options_.lease / 5;
+    is_lost = store_.is_shared() && is_held_ && since >= options_.lease - options_.lease / 5;
     if (!is_lost && (is_renewing_ || (is_held_ && since < options_.renew_every))) return;
     joins = !is_held_;
     is_renewing_ = is_renewing_ || !is_lost;

@@ -14,7 +14,7 @@ namespace cohort {
 /// This node's lease in the store, under a boot: one life of the node with the store. A node that cannot renew its
 /// lease in time stops what it runs, and joins again under a new boot.
 ///
-/// Where the store's folder is locked for this process there is nothing to renew and nothing to lose.
+/// On a store that nodes do not share, no lease can be lost.
 ///
 /// Thread-safety: thread-safe. The lock guards the boot, whether it has a lease, and when it was renewed. The store,
 /// `begin` and `lost` are called without it.
@@ -43,7 +43,7 @@ class ChainLease {
  private:
   void renew(std::string boot);
   void lose(const char* why);
-  [[nodiscard]] Duration length() const { return options_.folder_is_ours ? Duration::max() : options_.lease; }
+  [[nodiscard]] Duration length() const { return store_.is_shared() ? options_.lease : Duration::max(); }
   void end_renewal() {
     MutexLock lock(mutex_);
     is_renewing_ = false;

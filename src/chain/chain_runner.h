@@ -4,6 +4,7 @@
 #include <exception>
 #include <memory>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -87,7 +88,12 @@ class ChainRunner {
   /// Asks all that runs to stop.
   void stop_runs() { runs_.stop_all(); }
   void stop_run(const std::string& task_id) { runs_.stop(task_id); }
-  [[nodiscard]] bool has_run(const std::string& task_id) const { return runs_.has(task_id); }
+  /// The claim has a run here, or will have one: it is being asked for.
+  [[nodiscard]] bool has_run(const HeldClaim& claim) const {
+    if (runs_.has(claim.task_id)) return true;
+    MutexLock lock(mutex_);
+    return asked_claims_.contains(claim.claim_id);
+  }
   /// The claims are gone with the lease.
   void lose_claims() {
     runs_.stop_all();
@@ -113,7 +119,8 @@ class ChainRunner {
 
   TaskHandle<void> put_ticket(const std::string& group);
   Task<> ticket(ChainCalls::Hold hold, std::string group, std::stop_token stop);
-  Task<ClaimAnswer> claim_next(const std::string& group, std::uint64_t wakes);
+  struct AskedClaim;
+  Task<ClaimAnswer> claim_next(const std::string& group, std::uint64_t wakes, AskedClaim& ask);
   [[nodiscard]] ClaimRequest claim_request(const std::string& group);
 
   // --- chain_steps.h
@@ -176,6 +183,27 @@ class ChainRunner {
   bool is_running_ COHORT_GUARDED_BY(mutex_) = false;
   std::uint32_t tickets_ COHORT_GUARDED_BY(mutex_) = 0;  // That have started and not ended.
   ChainStats counted_ COHORT_GUARDED_BY(mutex_);
+  std::unordered_set<std::string> asked_claims_ COHORT_GUARDED_BY(mutex_);  // Ids of claims without a run yet.
+};
+
+// A claim on its way: the store may have it before this node has its run.
+template <class Faults>
+struct ChainRunner<Faults>::AskedClaim {
+  explicit AskedClaim(ChainRunner& of) : runner(of) {}
+  AskedClaim(const AskedClaim&) = delete;
+  AskedClaim& operator=(const AskedClaim&) = delete;
+  ~AskedClaim() { end(); }
+  void begin() {
+    MutexLock lock(runner.mutex_);
+    runner.asked_claims_.insert(id);
+  }
+  void end() {
+    MutexLock lock(runner.mutex_);
+    runner.asked_claims_.erase(id);
+  }
+
+  ChainRunner& runner;
+  std::string id;
 };
 
 template <class Faults>
@@ -258,8 +286,9 @@ ClaimRequest ChainRunner<Faults>::claim_request(const std::string& group) {
 
 // The answer has a task: then the ticket is in the gate for it.
 template <class Faults>
-Task<ClaimAnswer> ChainRunner<Faults>::claim_next(const std::string& group, std::uint64_t wakes) {
+Task<ClaimAnswer> ChainRunner<Faults>::claim_next(const std::string& group, std::uint64_t wakes, AskedClaim& ask) {
   ClaimRequest request = claim_request(group);
+  ask.id = request.id;
   ClaimAnswer answer;
   if (!may_claim()) {
     feeder_.claimed(group, answer, wakes);
@@ -268,6 +297,7 @@ Task<ClaimAnswer> ChainRunner<Faults>::claim_next(const std::string& group, std:
   TaskHandle<void> place = gate_.enter(false);
   if (place.valid()) co_await place;
   if (may_claim()) {
+    ask.begin();
     TaskHandle<ClaimAnswer> asked = as_handle<ClaimAnswer>(
         executor_, "claim", [&](Completion<ClaimAnswer> done) { sure_.claim(std::move(request), std::move(done)); });
     TaskResult<ClaimAnswer> claimed = co_await asked;
@@ -302,7 +332,8 @@ Task<> ChainRunner<Faults>::ticket(ChainCalls::Hold hold, std::string group, std
   };
   const TicketScope scope(*this, group);
   const std::uint64_t wakes = feeder_.started(group);
-  ClaimAnswer answer = co_await claim_next(group, wakes);
+  AskedClaim ask(*this);
+  ClaimAnswer answer = co_await claim_next(group, wakes, ask);
   if (!answer.task) co_return;
   static_cast<void>(COHORT_FAILPOINT("chain.claimed"));
   RunRef run = std::make_shared<Run>(*std::move(answer.task));
@@ -316,6 +347,7 @@ Task<> ChainRunner<Faults>::ticket(ChainCalls::Hold hold, std::string group, std
     co_return;
   }
   runs_.add(run);
+  ask.end();
   // Asked after add(): a stop of all runs that comes later finds this one.
   if (!is_running() || !lease_.is_held_by(run->claim.boot)) run->request_stop();
   {

@@ -84,6 +84,18 @@ TEST_F(Commands, TaskShowsAllOfIt) {
   EXPECT_FALSE(says("Payload"));
 }
 
+TEST_F(Commands, TaskShowsWhenItsTimeRunsOut) {
+  node.on("GET /v1/tasks/t1", 200, R"({"id": "t1", "group": "g", "state": "ready", "created_at": "2026-01-01T00:55:00Z",
+    "deadline": "1h", "deadline_at": "2026-01-01T01:55:00Z", "steps": [{"plugin": "sha256"}]})");
+  node.on("GET /v1/tasks/t2", 200, R"({"id": "t2", "group": "g", "state": "ready", "created_at": "2026-01-01T00:55:00Z",
+    "deadline": "none", "steps": [{"plugin": "sha256"}]})");
+
+  EXPECT_EQ(run({"task", "t1"}), kExitDone);
+  EXPECT_TRUE(says("Deadline   2026-01-01T01:55:00Z")) << out.str();
+  EXPECT_EQ(run({"task", "t2"}), kExitDone);
+  EXPECT_TRUE(says("Deadline   none")) << out.str();
+}
+
 TEST_F(Commands, CancelTellsOfEachAndGoesOn) {
   node.on("POST /v1/tasks/t1/cancel", 200, R"({"state": "cancelled", "cancel_requested": true})");
   node.on("POST /v1/tasks/t2/cancel", 404, R"({"detail": "there is no task 't2'"})");
@@ -151,13 +163,13 @@ TEST_F(Commands, GroupsArePausedResumedAndResized) {
 TEST_F(Commands, NodeIsASummary) {
   node.on("GET /v1/node", 200, R"({"node": "n1", "version": "1.0.0", "boot": "b", "state": "running", "uptime_s": 90,
     "store": {"kind": "sqlite", "folder": "/data"}, "plugins": ["sha256", "http"], "chains": {"running": 1, "kept": 0},
-    "tasks": {"ready": 0, "failed": 2}, "dead_letters": 2, "address": "127.0.0.1:7070"})");
+    "tasks": {"ready": 0, "failed": 2}, "dead_letters": 2})");
 
   EXPECT_EQ(run({"node"}), kExitDone);
 
   EXPECT_EQ(out.str(),
             "Node          n1\nState         running, up 1m30s\nVersion       1.0.0\nBoot          b\n"
-            "Address       127.0.0.1:7070\nStore         sqlite in /data\nPlugins       sha256, http\n"
+            "Store         sqlite in /data\nPlugins       sha256, http\n"
             "Chains        running 1\nTasks         failed 2\nDead letters  2\n");
 }
 

@@ -45,7 +45,6 @@ void print_node(const CommandContext& context, const json& node) {
   line("Problem", shown(node, "problem"));
   line("Version", shown(node, "version"));
   line("Boot", shown(node, "boot"));
-  line("Address", shown(node, "address"));
   line("Store", shown(store, "kind") + (shown(store, "folder").empty() ? "" : " in " + shown(store, "folder")));
   line("Plugins", names_text(list(node, "plugins")));
   line("Chains", counts_text(member(node, "chains")));
@@ -57,7 +56,7 @@ void print_node(const CommandContext& context, const json& node) {
 }  // namespace
 
 void add_node(CLI::App& app, const SharedContext& context) {
-  CLI::App* command = add_command(app, "node", "Show how the node is", "cohort node --node http://10.0.0.7:7070");
+  CLI::App* command = add_command(app, "node", "Show how the node is", "cohort node --node http://127.0.0.1:7171");
   command->group("Node");
   run_when_chosen(command, context, [](const CommandContext& shared, ApiClient& client) -> Result<int> {
     const Result<json> node = client.ask(Operation::kGetNode);

@@ -266,7 +266,7 @@ class ExecPlugin final : public Plugin {
     PluginResult result = result_of(name, (*found)->program, *end, lines);
     if (result.kind() != PluginResult::Kind::kSuccess || (*found)->program.artifacts.empty()) return result;
     Result<std::vector<Artifact>> kept =
-        keep_artifacts(folder->path(), (*found)->program.artifacts, artifacts_, context.task_id(), context.step(),
+        keep_artifacts(folder->path(), (*found)->program.artifacts, artifacts_, context.task_id(), context.step() + 1,
                        (*found)->program.max_artifacts);
     if (!kept) return result_of(Error{kept.error().code, name + ": " + kept.error().message});
     return std::move(result).with_artifacts(*std::move(kept));

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "cohort/base/utf8.h"
+
 namespace cohort::chain_rules {
 
 namespace {
@@ -12,8 +14,9 @@ constexpr const char* kPoisonous = "its node died twice while this step ran, and
 // How long a boot that seems dead has to be heard of again before its suspect is convicted.
 constexpr Duration kVerdictAfter = std::chrono::minutes(1);
 
-void tell(const ChainTask& task, EventKind kind, std::string detail, StoreTime now, Effects& effects) {
-  effects.events.push_back({.at = now.wall,
+void tell(ChainTask& task, EventKind kind, std::string detail, StoreTime now, Effects& effects) {
+  effects.events.push_back({.ordinal = ++task.events_made,
+                            .at = now.wall,
                             .kind = kind,
                             .task_id = task.id(),
                             .group = task.request.group,
@@ -30,10 +33,15 @@ void reset_step(ChainTask& task) {
   task.progress_note.clear();
 }
 
-// Whatever a plugin or a person says is kept, but not without end.
+// What plugins, messages and people say may be any bytes, of any length. This is where they become text that every
+// store can keep.
 std::string clipped(const std::string& text) {
   constexpr std::size_t kMost = 4096;
-  return text.size() <= kMost ? text : text.substr(0, kMost) + "…";
+  return plain_utf8(text, kMost) + (text.size() > kMost ? "…" : "");
+}
+
+void clean(std::string& text) {
+  if (!is_plain_utf8(text)) text = plain_utf8(text);
 }
 
 // Closes the open attempt, if there is one, and records it.
@@ -142,6 +150,7 @@ class Apply {
     end_attempt(task_, checkpoint.ran, checkpoint.skipped.empty() ? "succeeded" : "skipped", checkpoint.skipped, now_,
                 effects_);
     task_.context = checkpoint.context;
+    clean(task_.context);
     reset_step(task_);
     ++task_.step;
     if (task_.current_step() == nullptr) return end(task_, ChainState::kCompleted, checkpoint.skipped, now_, effects_);
@@ -159,8 +168,8 @@ class Apply {
 
   void operator()(const StepReport& report) {
     task_.progress = report.progress;
-    task_.progress_note = report.note;
-    for (const std::string& line : report.log) task_.log.push_back(line.substr(0, kMaxLogLineBytes));
+    task_.progress_note = clipped(report.note);
+    for (const std::string& line : report.log) task_.log.push_back(plain_utf8(line, kMaxLogLineBytes));
     task_.attempt_lines += static_cast<std::uint32_t>(report.log.size());
     if (task_.log.size() > kMaxLogLines) task_.log.erase(task_.log.begin(), task_.log.end() - kMaxLogLines);
   }
@@ -269,19 +278,30 @@ ChainEvent refusal_of(const DeadLetter& letter, WallTime now) {
           .detail = letter.reason};
 }
 
+void clean(TakenIn& message) {
+  for (std::string* each : {&message.message_id, &message.task_id}) clean(*each);
+  if (!message.refused) return;
+  DeadLetter& letter = *message.refused;
+  for (std::string* each : {&letter.task_id, &letter.group, &letter.message_id, &letter.reason, &letter.plugin,
+                            &letter.node, &letter.original}) {
+    clean(*each);
+  }
+  for (std::string& line : letter.log) clean(line);
+}
+
 DeadLetter letter_of(const TakenIn& message, const std::string& reason, WallTime now) {
   if (message.refused) {
     DeadLetter letter = *message.refused;
     letter.failed_at = now;
     return letter;
   }
-  return {.task_id = message.task ? message.task->id : message.task_id,
-          .group = message.task ? message.task->group : "",
+  return {.task_id = message.task ? plain_utf8(message.task->id) : message.task_id,
+          .group = message.task ? plain_utf8(message.task->group) : "",
           .message_id = message.message_id,
           .state = ChainState::kExpired,
           .reason = reason,
           .failed_at = now,
-          .original = message.task ? message.task->payload : ""};
+          .original = message.task ? plain_utf8(message.task->payload) : ""};
 }
 
 bool is_claimable(const ChainTask& task, const std::string& boot, StoreTime now) {

@@ -34,6 +34,9 @@ void reach_start(ChainTask& task, StoreTime now);
 /// The message readies a pending row, or expires it.
 [[nodiscard]] IntakeOutcome take_in(ChainTask& task, const TakenIn& message, StoreTime now, Duration held,
                                     Effects& effects);
+/// Makes all texts of the message, but those of a task that it carries, texts that a store can keep. Every store calls
+/// it first; a task is checked as one that is submitted.
+void clean(TakenIn& message);
 [[nodiscard]] ChainEvent refusal_of(const DeadLetter& letter, WallTime now);
 /// A pending row becomes ready, or expires. kConflict: it is not pending.
 [[nodiscard]] Result<void> ready(ChainTask& task, StoreTime now, Duration held, Effects& effects);

@@ -18,7 +18,6 @@ constexpr std::array<std::string_view, kChainStates> kNames = {"pending", "ready
 
 constexpr std::array<std::string_view, 9> kEventNames = {
     "completed", "failed", "cancelled", "expired", "poison", "step_completed", "replayed", "taken_over", "refused"};
-constexpr std::array<std::string_view, 4> kCommandNames = {"pause_group", "resume_group", "resize_group", "cancel"};
 
 template <class Enum, std::size_t kCount>
 std::optional<Enum> value_of(const std::array<std::string_view, kCount>& names, std::string_view name) {
@@ -80,10 +79,6 @@ EventKind end_event_of(ChainState state) {
   return static_cast<EventKind>(static_cast<std::size_t>(state) - static_cast<std::size_t>(ChainState::kCompleted));
 }
 
-std::string_view to_string(CommandKind kind) { return kCommandNames.at(static_cast<std::size_t>(kind)); }
-
-std::optional<CommandKind> command_kind_of(std::string_view name) { return value_of<CommandKind>(kCommandNames, name); }
-
 bool is_sequence_reference(std::string_view id) {
   return id.size() > 1 && id[0] == '@' && id.find_first_not_of("0123456789", 1) == std::string_view::npos;
 }
@@ -100,6 +95,31 @@ std::string step_name(const ChainTask& task) {
   return step != nullptr ? step_name(*step, task.step) : "the end of its steps";
 }
 
+namespace {
+
+// The name of a field with a text that a store cannot keep; null: there is none.
+const char* unstorable_field(const NewTask& task) {
+  const char* found = nullptr;
+  visit_request(task, [&]<class T>(const RequestField& field, const T& member) {
+    if (found != nullptr) return;
+    if constexpr (std::is_same_v<T, std::string>) {
+      if (!is_plain_utf8(member)) found = field.name;
+    } else if constexpr (requires { member.text; }) {
+      if (!is_plain_utf8(member.text)) found = field.name;
+    } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
+      if (!std::ranges::all_of(member, is_plain_utf8)) found = field.name;
+    } else if constexpr (std::is_same_v<T, std::vector<ChainStep>>) {
+      const auto is_good = [](const ChainStep& step) {
+        return is_plain_utf8(step.plugin) && is_plain_utf8(step.parameters);
+      };
+      if (!std::ranges::all_of(member, is_good)) found = field.name;
+    }
+  });
+  return found;
+}
+
+}  // namespace
+
 Result<void> check(const NewTask& task) {
   const auto length = [](const std::string& text) { return utf8_characters(text); };
   std::optional<Error> long_text;
@@ -115,8 +135,8 @@ Result<void> check(const NewTask& task) {
                  "the id '" + task.id + "' of the task is '@' and a number, which names a task by its sequence number"};
   }
   if (task.group.empty()) return Error{ErrorCode::kInvalid, "the task names no group; every task belongs to one"};
-  if (!is_utf8(task.id) || !is_utf8(task.group)) {
-    return Error{ErrorCode::kInvalid, "the id and the group of a task must be UTF-8"};
+  if (const char* const field = unstorable_field(task)) {
+    return Error{ErrorCode::kInvalid, std::string("the ") + field + " of the task must be UTF-8 without NUL"};
   }
   if (task.steps.size() > NewTask::kMaxSteps) {
     return Error{ErrorCode::kInvalid, "the task has " + std::to_string(task.steps.size()) + " steps; at most " +

@@ -23,7 +23,7 @@ class NewsOfChange {
     ++place->second.first;
     place->second.second = std::min(place->second.second, next_in);
   }
-  void add_command() { news_.control = true; }
+  void add_control() { news_.control = true; }
   void add_event(std::uint64_t sequence) { news_.last_event = std::max(news_.last_event, sequence); }
   void clear() { *this = NewsOfChange(); }
 

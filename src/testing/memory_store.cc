@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "store/chain_rules.h"
+#include "store/lease_watch.h"
 #include "store/watchers.h"
 
 namespace cohort {
@@ -16,12 +17,15 @@ bool same_request(const NewTask& a, const NewTask& b) { return request_hash(a) =
 
 }  // namespace
 
-MemoryStore::MemoryStore(WallClock& clock, PlantedBugs bugs, const Clock* steady)
+MemoryStore::MemoryStore(WallClock& clock, Options options)
     : clock_(clock),
-      steady_(steady),
-      bugs_(bugs),
+      steady_(options.steady),
+      lease_clock_(options.lease_clock),
+      is_shared_(options.is_shared),
+      bugs_(options.bugs),
       watchers_(std::make_unique<Watchers>()),
-      news_(std::make_unique<NewsOfChange>()) {}
+      news_(std::make_unique<NewsOfChange>()),
+      leases_(std::make_unique<LeaseWatch>()) {}
 MemoryStore::~MemoryStore() = default;
 
 StoreTime MemoryStore::now() const {
@@ -29,6 +33,11 @@ StoreTime MemoryStore::now() const {
   const WallTime wall = clock_.now();
   if (steady_ == nullptr) return {wall, wall};
   return {wall, kStart + std::chrono::duration_cast<std::chrono::microseconds>(steady_->now().time_since_epoch())};
+}
+
+// The clock by which a node sees whether others live. All nodes of a MemoryStore have the same.
+Time MemoryStore::observer_time() const {
+  return lease_clock_ != nullptr ? lease_clock_->now() : Time(now().steady.time_since_epoch());
 }
 
 ChainTask* MemoryStore::find(const std::string& id) {
@@ -153,6 +162,7 @@ IntakeAnswer MemoryStore::refuse(const TakenIn& message, IntakeOutcome outcome, 
 }
 
 IntakeAnswer MemoryStore::take_in_one(TakenIn& message, StoreTime now) {
+  chain_rules::clean(message);
   if (refused_messages_.contains(message.message_id)) return {IntakeOutcome::kDuplicate, ""};
   if (message.refused) return refuse(message, IntakeOutcome::kRefused, "", now);
   if (ChainTask* there = find(message.task ? message.task->id : message.task_id)) {
@@ -190,9 +200,9 @@ void MemoryStore::join(NodeLease node, Duration lease, Completion<void> done) {
       }
       former->second.came_back = true;
     }
-    const WallTime until = saturating_add(now().steady, lease);
-    const auto [place, is_new] = boots_.try_emplace(boot, Boot{std::move(node), until});
+    const auto [place, is_new] = boots_.try_emplace(boot, Boot{std::move(node), lease});
     if (!is_new && place->second.dead) answer = Error{ErrorCode::kExists, "boot '" + boot + "' has been used before"};
+    if (answer) leases_->note_renewal(boot, observer_time());
   }
   tell_news();
   done(std::move(answer));
@@ -208,12 +218,13 @@ void MemoryStore::renew(std::string boot, Duration lease, Completion<void> done)
   {
     MutexLock lock(mutex_);
     note_sign_of_life(boot);
-    const StoreTime now = this->now();
     const auto found = boots_.find(boot);
-    if (found == boots_.end() || found->second.dead || found->second.lease_until <= now.steady) {
+    if (found == boots_.end() || found->second.dead) {
       answer = Error{ErrorCode::kStale, "the lease of boot '" + boot + "' has run out"};
     } else {
-      found->second.lease_until = saturating_add(now.steady, lease);
+      found->second.lease = lease;
+      ++found->second.renewals;
+      leases_->note_renewal(boot, observer_time());
     }
   }
   done(std::move(answer));
@@ -247,15 +258,26 @@ void MemoryStore::leave(std::string boot, Completion<void> done) {
 }
 
 void MemoryStore::take_over(std::string boot, bool all_others, Completion<std::vector<std::string>> done) {
+  if (all_others && is_shared_) {
+    return done(Error{ErrorCode::kInvalid, "other nodes may use this store: there is no proof that they are dead"});
+  }
   std::set<std::string> groups;
   {
     MutexLock lock(mutex_);
     const StoreTime now = this->now();
-    for (auto& [name, each] : boots_) {
-      if (name == boot || each.dead || (!all_others && each.lease_until > now.steady)) continue;
-      each.dead = true;
+    std::vector<LeaseWatch::Lease> alive;
+    for (const auto& [name, each] : boots_) {
+      if (name != boot && !each.dead) alive.push_back({name, each.renewals, each.lease});
+    }
+    std::vector<std::string> dead = leases_->dead(boot, alive, observer_time());
+    if (all_others) {
+      dead.clear();
+      for (const LeaseWatch::Lease& each : alive) dead.push_back(each.boot);
+    }
+    for (const std::string& each : dead) {
+      boots_.at(each).dead = true;
       const auto death = all_others ? chain_rules::Death::kProven : chain_rules::Death::kPresumed;
-      free_claims_of(name, death, now, groups);
+      free_claims_of(each, death, now, groups);
     }
   }
   tell_news();
@@ -269,7 +291,7 @@ void MemoryStore::claim(ClaimRequest request, Completion<ClaimAnswer> done) {
     const StoreTime now = this->now();
     note_sign_of_life(request.boot);
     const auto boot = boots_.find(request.boot);
-    if (boot == boots_.end() || boot->second.dead || boot->second.lease_until <= now.steady) {
+    if (boot == boots_.end() || boot->second.dead) {
       answer = Error{ErrorCode::kStale, "boot '" + request.boot + "' has no lease"};
     } else {
       answer = claim_one(request, now);
@@ -358,6 +380,7 @@ void MemoryStore::cancel(std::string task_id, std::string reason, Completion<Cha
     if (ChainTask* task = find(task_id)) {
       answer = change(
           *task, [&](chain_rules::Effects& effects) { return chain_rules::cancel(*task, reason, now(), effects); });
+      if (answer && answer->state == ChainState::kProcessing) news_->add_control();
     }
   }
   tell_news();
@@ -393,22 +416,11 @@ void MemoryStore::pause_group(std::string group, bool paused, Completion<void> d
       of.paused_since.reset();
       if (!of.ready.empty()) news_->add_ready(group, Duration::zero());
     }
+    ++of.version;
+    news_->add_control();
   }
   tell_news();
   done({});
-}
-
-void MemoryStore::command(Command command, Completion<std::uint64_t> done) {
-  std::uint64_t sequence = 0;
-  {
-    MutexLock lock(mutex_);
-    command.sequence = sequence = commands_.empty() ? 1 : commands_.back().sequence + 1;
-    command.at = clock_.now();
-    commands_.push_back(std::move(command));
-    news_->add_command();
-  }
-  tell_news();
-  done(sequence);
 }
 
 void MemoryStore::ready(std::string task_id, Completion<ChainTask> done) {
@@ -427,23 +439,6 @@ void MemoryStore::ready(std::string task_id, Completion<ChainTask> done) {
   }
   tell_news();
   done(std::move(answer));
-}
-
-void MemoryStore::discard_dead_letter(std::string task_id, Completion<void> done) {
-  Result<void> answer;
-  {
-    MutexLock lock(mutex_);
-    if (letters_.erase(task_id) == 0) answer = Error{ErrorCode::kNotFound, "task '" + task_id + "' has no dead letter"};
-  }
-  done(std::move(answer));
-}
-
-void MemoryStore::set_cursor(std::string name, std::uint64_t value, Completion<void> done) {
-  {
-    MutexLock lock(mutex_);
-    cursors_[name] = value;
-  }
-  done({});
 }
 
 void MemoryStore::remove_ended(Duration older_than, std::uint32_t limit, Completion<std::uint64_t> done) {
@@ -471,15 +466,6 @@ void MemoryStore::remove_ended(Duration older_than, std::uint32_t limit, Complet
       return event.at <= before && is_told && left > 0 && left-- > 0;
     });
     removed = std::max<std::uint64_t>(removed, limit - left);
-    left = limit;
-    std::map<std::string, std::uint64_t> resized;
-    for (const Command& each : commands_) {
-      if (each.kind == CommandKind::kResizeGroup) resized[each.target] = each.sequence;
-    }
-    std::erase_if(commands_, [&](const Command& command) {
-      const bool holds = command.kind == CommandKind::kResizeGroup && resized[command.target] == command.sequence;
-      return command.at <= before && !holds && left > 0 && left-- > 0;
-    });
     std::erase_if(letters_, [&](const auto& each) COHORT_REQUIRES(mutex_) {
       return each.second.failed_at <= before && !tasks_.contains(each.first);
     });

@@ -3,6 +3,7 @@
 
 #include "cohort/testing/memory_store.h"
 #include "store/chain_rules.h"
+#include "store/watchers.h"
 
 namespace cohort {
 namespace {
@@ -32,12 +33,26 @@ void MemoryStore::groups_with_work(Completion<std::vector<GroupWork>> done) {
   done(std::move(work));
 }
 
-void MemoryStore::commands(std::uint64_t after, std::uint32_t limit, Completion<std::vector<Command>> done) {
-  std::vector<Command> found;
+void MemoryStore::claims_of(std::string boot, Completion<std::vector<HeldClaim>> done) {
+  std::vector<HeldClaim> found;
   {
     MutexLock lock(mutex_);
-    for (const Command& each : commands_) {
-      if (each.sequence > after && found.size() < limit) found.push_back(each);
+    for (const auto& [id, task] : tasks_) {
+      if (task.owner != boot || task.state != ChainState::kProcessing) continue;
+      found.push_back({id, task.epoch, task.claim_id, task.writes, task.cancel_requested});
+    }
+  }
+  done(std::move(found));
+}
+
+void MemoryStore::controls(std::string after, std::uint32_t limit, Completion<std::vector<GroupControl>> done) {
+  std::vector<GroupControl> found;
+  {
+    MutexLock lock(mutex_);
+    for (auto each = groups_.upper_bound(after); each != groups_.end() && found.size() < limit; ++each) {
+      const Group& group = each->second;
+      const bool is_paused = group.paused_since.has_value();
+      if (is_paused || !group.limits.empty()) found.push_back({each->first, is_paused, group.limits, group.version});
     }
   }
   done(std::move(found));
@@ -121,17 +136,6 @@ void MemoryStore::events(std::uint64_t after, std::uint32_t limit, Completion<st
   done(std::move(found));
 }
 
-void MemoryStore::paused_groups(Completion<std::vector<std::string>> done) {
-  std::vector<std::string> found;
-  {
-    MutexLock lock(mutex_);
-    for (const auto& [name, group] : groups_) {
-      if (group.paused_since) found.push_back(name);
-    }
-  }
-  done(std::move(found));
-}
-
 std::map<std::string, GroupCounts> MemoryStore::count_groups() {
   std::map<std::string, GroupCounts> counts;
   for (const auto& [id, task] : tasks_) {
@@ -190,6 +194,37 @@ void MemoryStore::cursor(std::string name, Completion<std::uint64_t> done) {
     if (found != cursors_.end()) value = found->second;
   }
   done(value);
+}
+
+// --- to keep
+
+void MemoryStore::set_limits(std::string group, std::string limits, Completion<void> done) {
+  {
+    MutexLock lock(mutex_);
+    Group& of = groups_[group];
+    of.limits = std::move(limits);
+    ++of.version;
+    news_->add_control();
+  }
+  tell_news();
+  done({});
+}
+
+void MemoryStore::discard_dead_letter(std::string task_id, Completion<void> done) {
+  Result<void> answer;
+  {
+    MutexLock lock(mutex_);
+    if (letters_.erase(task_id) == 0) answer = Error{ErrorCode::kNotFound, "task '" + task_id + "' has no dead letter"};
+  }
+  done(std::move(answer));
+}
+
+void MemoryStore::set_cursor(std::string name, std::uint64_t value, Completion<void> done) {
+  {
+    MutexLock lock(mutex_);
+    cursors_[name] = value;
+  }
+  done({});
 }
 
 std::vector<ChainTask> MemoryStore::all() const {

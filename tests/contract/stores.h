@@ -22,6 +22,13 @@ class StoreWorld {
   /// As after the end of the process: what was acknowledged is there.
   virtual void restart() = 0;
 
+  /// The time of the store's clock.
+  [[nodiscard]] virtual WallTime now() { return wall.now(); }
+  /// How far the store's clock may have gone on by itself since the test began.
+  [[nodiscard]] virtual Duration slack() const { return Duration::zero(); }
+  /// Lengths and times of day have different clocks.
+  [[nodiscard]] virtual bool has_two_clocks() const { return true; }
+
   VirtualClock clock;
   VirtualWallClock wall{clock};
 };
@@ -32,7 +39,7 @@ class MemoryStoreWorld final : public StoreWorld {
   void restart() override {}
 
  private:
-  MemoryStore store_{wall, &clock};
+  MemoryStore store_{wall, {.steady = &clock}};
 };
 
 class SqliteStoreWorld final : public StoreWorld {

@@ -4,9 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -17,8 +19,6 @@ namespace cohort {
 using namespace std::chrono_literals;
 
 enum class StoreKind { kMemory, kSqlite };
-
-enum class Kind { kMemory, kSqlite };
 
 class TaskStoreContract : public testing::TestWithParam<StoreKind> {
  protected:
@@ -33,7 +33,17 @@ class TaskStoreContract : public testing::TestWithParam<StoreKind> {
 
   TaskStore& store() { return world_->store(); }
   void advance(Duration duration) { world_->clock.advance(duration); }
-  WallTime now() { return world_->wall.now(); }
+  WallTime now() { return world_->now(); }
+  // A real store's clock goes on while the test runs.
+  std::function<bool(std::optional<WallTime>, WallTime)> is_about = [this](std::optional<WallTime> time,
+                                                                           WallTime expected) {
+    return time && *time <= expected &&
+           *time >= expected - std::chrono::ceil<std::chrono::microseconds>(world_->slack());
+  };
+  std::function<bool(std::optional<Duration>, Duration)> is_in = [this](std::optional<Duration> length,
+                                                                        Duration expected) {
+    return length && *length <= expected && *length >= expected - world_->slack();
+  };
 
   static NewTask task(const std::string& id, const std::string& group = "g", std::size_t steps = 2) {
     NewTask made{.id = id, .group = group};
@@ -52,8 +62,29 @@ class TaskStoreContract : public testing::TestWithParam<StoreKind> {
   Result<void> join(const std::string& boot, Duration lease = 15s) {
     return wait<void>([&](auto done) { store().join({"node", boot}, lease, std::move(done)); });
   }
-  Result<void> renew(const std::string& boot) {
-    return wait<void>([&](auto done) { store().renew(boot, 15s, std::move(done)); });
+  Result<void> renew(const std::string& boot, Duration lease = 15s) {
+    return wait<void>([&](auto done) { store().renew(boot, lease, std::move(done)); });
+  }
+  /// 16 s go by in which only this boot renews its lease, and sees that others with short leases do not.
+  std::vector<std::string> outlive(const std::string& boot, Duration lease = 24h) {
+    std::vector<std::string> groups = take_over(boot);
+    for (int i = 0; i < 4; ++i) {
+      advance(4s);
+      EXPECT_TRUE(renew(boot, lease));
+    }
+    for (std::string& each : take_over(boot)) groups.push_back(std::move(each));
+    return groups;
+  }
+  std::vector<GroupControl> controls(const std::string& after = "") {
+    return *wait<std::vector<GroupControl>>([&](auto done) { store().controls(after, 100, std::move(done)); });
+  }
+  /// Events, when there are so many: they may get their numbers after the call that made them.
+  std::vector<ChainEvent> events(std::size_t count) {
+    for (;;) {
+      auto found = *wait<std::vector<ChainEvent>>([&](auto done) { store().events(0, 1000, std::move(done)); });
+      if (found.size() >= count) return found;
+      std::this_thread::yield();
+    }
   }
   std::vector<std::string> take_over(const std::string& boot, bool all_others = false) {
     return *wait<std::vector<std::string>>([&](auto done) { store().take_over(boot, all_others, std::move(done)); });
@@ -85,10 +116,9 @@ class TaskStoreContract : public testing::TestWithParam<StoreKind> {
   std::vector<DeadLetter> letters() {
     return *wait<std::vector<DeadLetter>>([&](auto done) { store().dead_letters("", 100, std::move(done)); });
   }
-  std::vector<std::string> event_kinds(std::uint64_t after = 0) {
+  std::vector<std::string> event_kinds(std::size_t count) {
     std::vector<std::string> kinds;
-    const auto events = wait<std::vector<ChainEvent>>([&](auto done) { store().events(after, 100, std::move(done)); });
-    for (const ChainEvent& each : *events) kinds.emplace_back(to_string(each.kind));
+    for (const ChainEvent& each : events(count)) kinds.emplace_back(to_string(each.kind));
     return kinds;
   }
   std::vector<GroupWork> work() {
@@ -100,9 +130,8 @@ class TaskStoreContract : public testing::TestWithParam<StoreKind> {
       const std::string boot = "crashing-" + std::to_string(++boots_);
       ASSERT_TRUE(join(boot));
       ASSERT_TRUE(claim("g", boot).task);
-      advance(16s);
       ASSERT_TRUE(join("boot-" + std::to_string(++boots_)));
-      take_over("boot-" + std::to_string(boots_));
+      outlive("boot-" + std::to_string(boots_), 15s);
     }
     ASSERT_TRUE(join(last_boot_ = "last-" + std::to_string(++boots_), 24h));
   }

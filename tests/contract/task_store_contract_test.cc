@@ -40,8 +40,8 @@ TEST_P(TaskStoreContract, ATaskGoesThroughItsSteps) {
   EXPECT_EQ(ended.context, R"({"a":2})");
   EXPECT_EQ(ended.ran, 7s);
   EXPECT_EQ(ended.log, std::vector<std::string>{"line"});
-  EXPECT_EQ(ended.ended_at, now());
-  EXPECT_EQ(event_kinds(), (std::vector<std::string>{"step_completed", "completed"}));
+  EXPECT_PRED2(is_about, ended.ended_at, now());
+  EXPECT_EQ(event_kinds(2), (std::vector<std::string>{"step_completed", "completed"}));
   EXPECT_TRUE(letters().empty());
 }
 
@@ -63,13 +63,13 @@ TEST_P(TaskStoreContract, NothingIsLostOfARequest) {
   world_->restart();
   const ChainTask kept = get("full");
   EXPECT_EQ(kept.request, full);
-  EXPECT_EQ(kept.deadline_at, now() + 1h + 90min);
-  EXPECT_EQ(kept.due_at, now() + 1h);
+  EXPECT_PRED2(is_about, kept.deadline_at, full.start_at.value() + 90min);
+  EXPECT_EQ(kept.due_at, full.start_at);
 }
 
 TEST_P(TaskStoreContract, WithoutStepsItIsCompletedAtOnce) {
   EXPECT_EQ(submit(task("t", "g", 0))->state, ChainState::kCompleted);
-  EXPECT_EQ(event_kinds(), std::vector<std::string>{"completed"});
+  EXPECT_EQ(event_kinds(1), std::vector<std::string>{"completed"});
 }
 
 TEST_P(TaskStoreContract, BadRequestsAreRefusedOneByOne) {
@@ -129,20 +129,21 @@ TEST_P(TaskStoreContract, ByPriorityThenByAge) {
 
 TEST_P(TaskStoreContract, NotBeforeItsTime) {
   NewTask later = task("later");
-  later.start_at = now() + 10s;
+  later.start_at = now() + 10min;
   ASSERT_TRUE(submit(later));
   ASSERT_EQ(work().size(), 1U);
-  EXPECT_EQ(work()[0].next_in, 10s);
+  EXPECT_PRED2(is_in, work()[0].next_in, 10min);
   const ClaimAnswer early = claim();
   EXPECT_FALSE(early.task);
-  EXPECT_EQ(early.next_in, 10s);
-  advance(10s);
+  EXPECT_PRED2(is_in, early.next_in, 10min);
+  advance(10min);
+  ASSERT_TRUE(renew("boot-a"));
   EXPECT_TRUE(claim().task);
   EXPECT_TRUE(work().empty());
 }
 
 TEST_P(TaskStoreContract, AClaimTellsWhenTheNextIsDue) {
-  for (const auto& [id, delay] : {std::pair{"b", 10s}, std::pair{"c", 20s}}) {
+  for (const auto& [id, delay] : {std::pair{"b", 10min}, std::pair{"c", 20min}}) {
     NewTask later = task(id);
     later.start_at = now() + delay;
     ASSERT_TRUE(submit(later));
@@ -150,13 +151,13 @@ TEST_P(TaskStoreContract, AClaimTellsWhenTheNextIsDue) {
   NewTask far = task("far");
   far.start_at = std::chrono::sys_days(std::chrono::year(9999) / 12 / 31);
   ASSERT_TRUE(submit(far));
-  advance(10s);
-  const ClaimAnswer first = claim();
+  ASSERT_TRUE(join("boot-b", 2h));
+  advance(10min);
+  const ClaimAnswer first = claim("g", "boot-b");
   ASSERT_TRUE(first.task);
   EXPECT_FALSE(first.more);
-  EXPECT_EQ(first.next_in, 10s) << "also with a task";
-  ASSERT_TRUE(join("boot-b", 1h));
-  advance(10s);
+  EXPECT_PRED2(is_in, first.next_in, 10min) << "also with a task";
+  advance(10min);
   EXPECT_EQ(claim("g", "boot-b").next_in, 24h) << "not too far to be counted";
 }
 
@@ -189,9 +190,8 @@ TEST_P(TaskStoreContract, ALostAnswerToAWriteCanBeAskedForAgain) {
 TEST_P(TaskStoreContract, AStaleClaimWritesNothing) {
   ASSERT_TRUE(submit(task("t")));
   const ChainTask old = *claim().task;
-  advance(16s);
   ASSERT_TRUE(join("boot-b"));
-  EXPECT_EQ(take_over("boot-b"), std::vector<std::string>{"g"});
+  EXPECT_EQ(outlive("boot-b"), std::vector<std::string>{"g"});
   const ChainTask current = *claim("g", "boot-b").task;
   EXPECT_GT(current.epoch, old.epoch);
   for (const RunnerWrite& each :
@@ -214,11 +214,11 @@ TEST_P(TaskStoreContract, ALeaseHoldsAsLongAsItIsRenewed) {
   for (int i = 0; i < 10; ++i) {
     advance(10s);
     ASSERT_TRUE(renew("boot-a"));
+    ASSERT_TRUE(renew("boot-b", 1h));
     EXPECT_TRUE(take_over("boot-b").empty());
   }
-  advance(15s);
+  EXPECT_EQ(outlive("boot-b").size(), 1U);
   EXPECT_EQ(renew("boot-a").error().code, ErrorCode::kStale);
-  EXPECT_EQ(take_over("boot-b").size(), 1U);
 }
 
 TEST_P(TaskStoreContract, TheCheckpointSurvivesATakeOver) {
@@ -227,7 +227,7 @@ TEST_P(TaskStoreContract, TheCheckpointSurvivesATakeOver) {
   ASSERT_TRUE(write(claimed, 1, Checkpoint{.step = 0, .context = R"({"done":0})"}));
   world_->restart();
   ASSERT_TRUE(join("boot-b"));
-  EXPECT_EQ(take_over("boot-b", true), std::vector<std::string>{"g"});
+  EXPECT_EQ(outlive("boot-b"), std::vector<std::string>{"g"});
   const ChainTask again = *claim("g", "boot-b").task;
   EXPECT_EQ(again.step, 1U);
   EXPECT_EQ(again.context, R"({"done":0})");
@@ -253,7 +253,14 @@ TEST_P(TaskStoreContract, AStepThatTakesNodesDownIsSuspectThenPoison) {
   EXPECT_FALSE(suspect.task->attempt_open) << "it must wait until it is alone";
   ASSERT_TRUE(write(*suspect.task, 1, AttemptBegun{.alone = true}));
   ASSERT_TRUE(join("boot-z"));
-  take_over("boot-z", true);
+  if (store().is_shared()) {  // No proof of death: the boot has a minute to write again.
+    outlive("boot-z", 24h);
+    EXPECT_EQ(get("t").state, ChainState::kReady);
+    advance(1min);
+    EXPECT_FALSE(claim("g", "boot-z").task);
+  } else {
+    take_over("boot-z", true);
+  }
   EXPECT_EQ(get("t").state, ChainState::kPoison);
   ASSERT_EQ(letters().size(), 1U);
   EXPECT_EQ(letters()[0].state, ChainState::kPoison);
@@ -271,8 +278,7 @@ TEST_P(TaskStoreContract, ASuspectIsConvictedOnlyIfItsNodeStaysSilent) {
     ASSERT_TRUE(join(boot));
     const ClaimAnswer suspect = claim("g", boot);
     ASSERT_TRUE(write(*suspect.task, 1, AttemptBegun{.alone = true}));
-    advance(16s);
-    take_over(last_boot_);
+    outlive(last_boot_);
     EXPECT_EQ(get(id).state, ChainState::kReady);
     EXPECT_FALSE(claim("g", last_boot_).task) << "not before it is known";
     if (comes_back) {
@@ -301,9 +307,8 @@ TEST_P(TaskStoreContract, ASuspectThatSucceedsIsForgiven) {
 TEST_P(TaskStoreContract, ABootThatComesBackHadNotCrashed) {
   ASSERT_TRUE(submit(task("t")));
   ASSERT_TRUE(claim().task);
-  advance(16s);
   ASSERT_TRUE(join("boot-b", 24h));
-  take_over("boot-b");
+  outlive("boot-b");
   crash(1);
   EXPECT_EQ(get("t").crashes.size(), 2U);
   EXPECT_EQ(renew("boot-a").error().code, ErrorCode::kStale);
@@ -314,17 +319,17 @@ TEST_P(TaskStoreContract, GivenBackItWaitsAndMayBeKept) {
   ASSERT_TRUE(submit(task("t")));
   ASSERT_TRUE(join("boot-b", 1h));
   const ChainTask claimed = *claim().task;
-  ASSERT_TRUE(write(claimed, 1, AttemptEnded{.error = "busy", .give_back = true, .delay = 5s, .keep = 10s}));
+  ASSERT_TRUE(write(claimed, 1, AttemptEnded{.error = "busy", .give_back = true, .delay = 5min, .keep = 10min}));
   EXPECT_EQ(get("t").failures, 1U);
   EXPECT_EQ(get("t").error, "busy");
   EXPECT_FALSE(claim().task);
-  advance(5s);
+  advance(5min);
   EXPECT_FALSE(claim("g", "boot-b").task) << "boot-a keeps it";
   const ClaimAnswer again = claim();
   ASSERT_TRUE(again.task);
   EXPECT_EQ(again.task->attempt, 2U);
-  ASSERT_TRUE(write(*again.task, 1, AttemptEnded{.give_back = true, .keep = 5s}));
-  advance(5s);
+  ASSERT_TRUE(write(*again.task, 1, AttemptEnded{.give_back = true, .keep = 5min}));
+  advance(5min);
   EXPECT_TRUE(claim("g", "boot-b").task) << "not for longer than it said";
 }
 
@@ -339,35 +344,35 @@ TEST_P(TaskStoreContract, PausedPluginsAndGroupsWait) {
   EXPECT_FALSE(claim().task);
   EXPECT_TRUE(work().empty());
   world_->restart();
-  EXPECT_EQ(*wait<std::vector<std::string>>([&](auto done) { store().paused_groups(std::move(done)); }),
-            std::vector<std::string>{"g"});
+  ASSERT_EQ(controls().size(), 1U);
+  EXPECT_TRUE(controls()[0].paused);
   pause("g", false);
   EXPECT_EQ(claim().task->id(), "t");
 }
 
 TEST_P(TaskStoreContract, ADeadlineExpiresWhatIsNotStarted) {
   NewTask brief = task("t");
-  brief.deadline = 10s;
+  brief.deadline = 10min;
   ASSERT_TRUE(submit(brief));
   NewTask next = task("next");
   ASSERT_TRUE(submit(next));
-  advance(10s);
+  advance(10min);
   EXPECT_EQ(claim().task->id(), "next");
   EXPECT_EQ(get("t").state, ChainState::kExpired);
   ASSERT_EQ(letters().size(), 1U);
   EXPECT_EQ(letters()[0].task_id, "t");
-  EXPECT_EQ(event_kinds(), std::vector<std::string>{"expired"});
+  EXPECT_EQ(event_kinds(1), std::vector<std::string>{"expired"});
 }
 
 TEST_P(TaskStoreContract, APauseExtendsDeadlinesByItsLength) {
   NewTask brief = task("t");
-  brief.deadline = 10s;
+  brief.deadline = 10min;
   ASSERT_TRUE(submit(brief));
-  advance(5s);
+  advance(5min);
   pause("g", true);
   advance(1h);
   pause("g", false);
-  advance(4s);
+  advance(4min);
   ASSERT_TRUE(join("boot-b", 1h));
   EXPECT_TRUE(claim("g", "boot-b").task);
 }
@@ -411,7 +416,7 @@ TEST_P(TaskStoreContract, FailedTasksCanBeReplayed) {
   const auto again = replay({.task_id = "t", .deadline = 5min, .message_id = "m2"});
   ASSERT_TRUE(again);
   EXPECT_EQ(again->step, 1U);
-  EXPECT_EQ(again->deadline_at, now() + 5min);
+  EXPECT_PRED2(is_about, again->deadline_at, now() + 5min);
   EXPECT_EQ(again->message_id, "m2");
   EXPECT_TRUE(letters().empty());
   const ClaimAnswer reclaimed = claim();
@@ -430,7 +435,7 @@ TEST_P(TaskStoreContract, AMessageReadiesItsRowOnce) {
   EXPECT_EQ(take_in({.message_id = "m1", .task_id = "t"}), IntakeOutcome::kReadied);
   EXPECT_EQ(take_in({.message_id = "m1", .task_id = "t"}), IntakeOutcome::kDuplicate);
   EXPECT_EQ(take_in({.message_id = "m2", .task_id = "t"}), IntakeOutcome::kNotCurrent);
-  EXPECT_EQ(take_in({.message_id = "m1", .task_id = "t", .deadline = now() - 1s}), IntakeOutcome::kDuplicate);
+  EXPECT_EQ(take_in({.message_id = "m1", .task_id = "t", .deadline = now() - 1h}), IntakeOutcome::kDuplicate);
   EXPECT_TRUE(claim().task);
   EXPECT_EQ(take_in({.message_id = "m3", .task_id = "nobody"}), IntakeOutcome::kUnknown);
   EXPECT_EQ(take_in({.message_id = "m3", .task_id = "nobody"}), IntakeOutcome::kDuplicate);
@@ -460,9 +465,9 @@ TEST_P(TaskStoreContract, AMessageMayCarryAWholeTask) {
   EXPECT_EQ(letters().size(), 3U);
   NewTask pending = task("p");
   pending.pending = true;
-  pending.deadline = 1s;
+  pending.deadline = 10min;
   ASSERT_TRUE(submit(pending));
-  advance(2s);
+  advance(20min);
   EXPECT_EQ(take_in({.message_id = "m5", .task_id = "p"}), IntakeOutcome::kExpired);
   EXPECT_EQ(get("p").state, ChainState::kExpired);
 }
@@ -510,97 +515,6 @@ TEST_P(TaskStoreContract, AWriteAnswersWithTheRowItLeaves) {
   EXPECT_EQ(write(claimed, 3, Checkpoint{.step = 1})->state, ChainState::kCompleted);
 }
 
-// News in the order in which they came, as one text.
-class Heard {
- public:
-  explicit Heard(TaskStore& store)
-      : watch_(store.watch([this](const StoreNews& news) {
-          MutexLock lock(mutex_);
-          for (const ReadyGroup& each : news.ready) {
-            text_ += each.group + "*" + std::to_string(each.count);
-            if (each.next_in > Duration::zero()) text_ += " later";
-            text_ += " ";
-          }
-          if (news.control) text_ += "control ";
-          if (news.last_event != 0) text_ += "event ";
-        })) {}
-  void stop() { watch_.reset(); }
-  std::string take() {
-    MutexLock lock(mutex_);
-    return std::exchange(text_, {});
-  }
-
- private:
-  Mutex mutex_;
-  std::string text_ COHORT_GUARDED_BY(mutex_);
-  std::shared_ptr<void> watch_;
-};
-
-TEST_P(TaskStoreContract, WatchersHearWhatBecomesReady) {
-  Heard heard(store());
-  const auto both = wait<std::vector<Result<Submitted>>>([&](auto done) {
-    store().submit({task("a"), task("b")}, std::move(done));
-  });
-  ASSERT_TRUE(both);
-  EXPECT_EQ(heard.take(), "g*2 ");
-  NewTask late = task("c");
-  late.start_at = now() + 60s;
-  ASSERT_TRUE(submit(late));
-  EXPECT_EQ(heard.take(), "g*1 later ");
-  ASSERT_TRUE(submit(task("a")));
-  EXPECT_EQ(heard.take(), "") << "it was there already";
-
-  const ChainTask claimed = *claim().task;
-  EXPECT_EQ(heard.take(), "");
-  ASSERT_TRUE(write(claimed, 1, AttemptEnded{.give_back = true, .delay = 5s, .keep = 60s}));
-  EXPECT_EQ(heard.take(), "g*1 later ");
-  const ChainTask next = *claim().task;
-  ASSERT_TRUE(write(next, 1, AttemptEnded{.failed = false, .give_back = true}));
-  EXPECT_EQ(heard.take(), "g*1 ");
-
-  ASSERT_TRUE(wait<void>([&](auto done) { store().leave("boot-a", std::move(done)); }));
-  EXPECT_EQ(heard.take(), "g*1 later ") << "what it kept is free";
-  heard.stop();
-  ASSERT_TRUE(submit(task("d")));
-  EXPECT_EQ(heard.take(), "");
-}
-
-TEST_P(TaskStoreContract, WatchersHearOfControlAndEvents) {
-  ASSERT_TRUE(submit(task("t")));
-  Heard heard(store());
-  pause("g", true);
-  EXPECT_EQ(heard.take(), "") << "nothing is ready by that";
-  pause("g", false);
-  EXPECT_EQ(heard.take(), "g*1 ");
-  ASSERT_TRUE(wait<std::uint64_t>(
-      [&](auto done) { store().command({.kind = CommandKind::kResumeGroup, .target = "g"}, std::move(done)); }));
-  EXPECT_EQ(heard.take(), "control ");
-  ASSERT_TRUE(cancel("t"));
-  EXPECT_EQ(heard.take(), "event ");
-  ASSERT_TRUE(replay({.task_id = "t"}));
-  EXPECT_EQ(heard.take(), "g*1 event ");
-  EXPECT_EQ(take_in({.message_id = "m", .refused = DeadLetter{.task_id = "x", .message_id = "m"}}),
-            IntakeOutcome::kRefused);
-  EXPECT_EQ(heard.take(), "event ");
-}
-
-TEST_P(TaskStoreContract, CommandsCursorsAndLettersAreKept) {
-  const auto put = [&](CommandKind kind) {
-    return *wait<std::uint64_t>([&](auto done) { store().command({.kind = kind, .target = "g"}, std::move(done)); });
-  };
-  const std::uint64_t first = put(CommandKind::kPauseGroup);
-  EXPECT_GT(put(CommandKind::kResumeGroup), first);
-  ASSERT_TRUE(wait<void>([&](auto done) { store().set_cursor("relay", 42, std::move(done)); }));
-  world_->restart();
-  const auto later = wait<std::vector<Command>>([&](auto done) { store().commands(first, 10, std::move(done)); });
-  ASSERT_EQ(later->size(), 1U);
-  EXPECT_EQ(later->at(0).kind, CommandKind::kResumeGroup);
-  EXPECT_EQ(*wait<std::uint64_t>([&](auto done) { store().cursor("relay", std::move(done)); }), 42U);
-  EXPECT_EQ(*wait<std::uint64_t>([&](auto done) { store().cursor("other", std::move(done)); }), 0U);
-  EXPECT_EQ(wait<void>([&](auto done) { store().discard_dead_letter("t", std::move(done)); }).error().code,
-            ErrorCode::kNotFound);
-}
-
 TEST_P(TaskStoreContract, WhatEndedLongAgoIsForgottenInSteps) {
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(submit(task("old" + std::to_string(i), "g", 0)));
   advance(168h);
@@ -614,55 +528,8 @@ TEST_P(TaskStoreContract, WhatEndedLongAgoIsForgottenInSteps) {
   EXPECT_EQ(remove(), 0U);
   EXPECT_EQ(get("new").state, ChainState::kCompleted);
   EXPECT_EQ(get("open").state, ChainState::kReady);
-  EXPECT_EQ(event_kinds(), std::vector<std::string>{"completed"});
+  EXPECT_EQ(event_kinds(1), std::vector<std::string>{"completed"});
   ASSERT_TRUE(submit(task("old0", "g", 0))) << "its id is free again";
-}
-
-TEST_P(TaskStoreContract, TheLastSizeOfAGroupIsKept) {
-  const auto command = [&](CommandKind kind, const char* target, const char* arguments) {
-    ASSERT_TRUE(wait<std::uint64_t>([&](auto done) {
-      store().command({.kind = kind, .target = target, .arguments = arguments}, std::move(done));
-    }));
-  };
-  command(CommandKind::kResizeGroup, "g", "1");
-  command(CommandKind::kResizeGroup, "g", "2");
-  command(CommandKind::kResizeGroup, "h", "3");
-  command(CommandKind::kPauseGroup, "g", "");
-  advance(200h);
-  ASSERT_TRUE(wait<std::uint64_t>([&](auto done) { store().remove_ended(168h, 100, std::move(done)); }));
-  const auto left = wait<std::vector<Command>>([&](auto done) { store().commands(0, 100, std::move(done)); });
-  ASSERT_EQ(left->size(), 2U);
-  EXPECT_EQ(left->at(0).arguments, "2");
-  EXPECT_EQ(left->at(1).arguments, "3");
-}
-
-TEST_P(TaskStoreContract, AGroupShowsWhatItHasOpen) {
-  NewTask pending = task("pending");
-  pending.pending = true;
-  NewTask later = task("later");
-  later.start_at = world_->wall.now() + 1h;
-  for (const NewTask& each : {pending, later, task("a"), task("b"), task("done", "g", 0), task("else", "h")}) {
-    ASSERT_TRUE(submit(each));
-  }
-  ASSERT_TRUE(claim().task);
-  pause("idle", true);
-  const auto counts =
-      wait<std::vector<GroupCounts>>([&](auto done) { store().group_counts("", 100, std::move(done)); });
-  ASSERT_EQ(counts->size(), 3U);
-  EXPECT_EQ(counts->at(0).group, "g");
-  EXPECT_EQ(counts->at(0).pending, 1U);
-  EXPECT_EQ(counts->at(0).ready, 2U);
-  EXPECT_EQ(counts->at(0).processing, 1U);
-  EXPECT_FALSE(counts->at(0).paused);
-  EXPECT_EQ(counts->at(1).group, "h");
-  EXPECT_EQ(counts->at(2).group, "idle");
-  EXPECT_TRUE(counts->at(2).paused);
-  const auto page = wait<std::vector<GroupCounts>>([&](auto done) { store().group_counts("g", 1, std::move(done)); });
-  ASSERT_EQ(page->size(), 1U);
-  EXPECT_EQ(page->at(0).group, "h");
-  const auto one = wait<GroupCounts>([&](auto done) { store().group_count("g", std::move(done)); });
-  EXPECT_EQ(one->processing, 1U);
-  EXPECT_EQ(wait<GroupCounts>([&](auto done) { store().group_count("nobody", std::move(done)); })->ready, 0U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Stores, TaskStoreContract, testing::Values(StoreKind::kMemory, StoreKind::kSqlite),

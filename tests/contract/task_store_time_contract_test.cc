@@ -16,26 +16,29 @@ namespace {
 // --- clocks
 
 TEST_P(TaskStoreContract, AJumpOfTheWallClockExpiresAndDelaysNothing) {
+  if (!world_->has_two_clocks()) return;  // The server's clock is all there is.
   ASSERT_TRUE(submit(task("running")));
   const ChainTask running = *claim().task;
   ASSERT_TRUE(submit(task("waiting")));
   ASSERT_TRUE(submit(task("delayed", "d")));
-  ASSERT_TRUE(write(*claim("d").task, 1, AttemptEnded{.error = "busy", .give_back = true, .delay = 5s}));
+  ASSERT_TRUE(write(*claim("d").task, 1, AttemptEnded{.error = "busy", .give_back = true, .delay = 5min}));
   for (const Duration jump : {Duration(2h), Duration(-2h)}) {
     world_->wall.set_skew(jump);
     ASSERT_TRUE(renew("boot-a")) << "a lease is no time of day";
     EXPECT_TRUE(write(running, 0, StepReport{.progress = 0.5}));
-    EXPECT_EQ(claim("d").next_in, 5s);
+    EXPECT_EQ(claim("d").next_in, 5min);
     world_->restart();
-    EXPECT_EQ(claim("d").next_in, 5s) << "nor does it matter when the node restarts";
+    EXPECT_EQ(claim("d").next_in, 5min) << "nor does it matter when the node restarts";
   }
   EXPECT_TRUE(write(running, 1, Checkpoint{.step = 0, .begin_next = true})->state == ChainState::kProcessing);
   EXPECT_EQ(claim().task->id(), "waiting");
-  advance(5s);
-  EXPECT_EQ(claim("d").task->id(), "delayed");
+  ASSERT_TRUE(join("boot-b", 1h));
+  advance(5min);
+  EXPECT_EQ(claim("d", "boot-b").task->id(), "delayed");
 }
 
 TEST_P(TaskStoreContract, TimesOfDayFollowTheWallClock) {
+  if (!world_->has_two_clocks()) return;
   NewTask later = task("later");
   later.start_at = now() + 1h;
   ASSERT_TRUE(submit(later));
@@ -52,22 +55,22 @@ TEST_P(TaskStoreContract, TimesOfDayFollowTheWallClock) {
 TEST_P(TaskStoreContract, ADeadlineOfADelayedTaskCountsFromItsStart) {
   NewTask later = task("later");
   later.start_at = now() + 1h;
-  later.deadline = 10s;
+  later.deadline = 10min;
   ASSERT_TRUE(submit(later));
   ASSERT_TRUE(join("boot-b", 24h));
-  advance(1h + 5s);
+  advance(1h + 5min);
   EXPECT_TRUE(claim("g", "boot-b").task);
   NewTask late = task("late", "h");
   late.start_at = now() + 1h;
-  late.deadline = 10s;
+  late.deadline = 10min;
   ASSERT_TRUE(submit(late));
-  advance(1h + 11s);
+  advance(1h + 11min);
   EXPECT_FALSE(claim("h", "boot-b").task);
   EXPECT_EQ(get("late").state, ChainState::kExpired);
 }
 
 TEST_P(TaskStoreContract, APendingTaskWithAStartTimeExpiresByItsOwnLength) {
-  world_->wall.set_skew(-2h);
+  if (world_->has_two_clocks()) world_->wall.set_skew(-2h);
   NewTask later = task("t");
   later.pending = true;
   later.start_at = now() + 1min;
@@ -78,11 +81,11 @@ TEST_P(TaskStoreContract, APendingTaskWithAStartTimeExpiresByItsOwnLength) {
 
 TEST_P(TaskStoreContract, ADeadlineThatPassesBetweenStepsEndsTheChain) {
   NewTask brief = task("t", "g", 3);
-  brief.deadline = 10s;
+  brief.deadline = 10min;
   ASSERT_TRUE(submit(brief));
   const ChainTask claimed = *claim().task;
   EXPECT_EQ(write(claimed, 1, Checkpoint{.step = 0, .begin_next = true})->state, ChainState::kProcessing);
-  advance(10s);
+  advance(10min);
   EXPECT_EQ(write(claimed, 2, Checkpoint{.step = 1, .begin_next = true})->state, ChainState::kExpired);
   EXPECT_EQ(get("t").step, 2U) << "what was done counts";
   EXPECT_EQ(letters().size(), 1U);
@@ -93,9 +96,8 @@ TEST_P(TaskStoreContract, ADeadlineThatPassesBetweenStepsEndsTheChain) {
 TEST_P(TaskStoreContract, AttemptsAreKeptAcrossCrashesAndNodes) {
   ASSERT_TRUE(submit(task("t")));
   ASSERT_TRUE(claim().task);
-  advance(16s);
   ASSERT_TRUE(join("boot-b", 24h));
-  take_over("boot-b");
+  outlive("boot-b");
   const ChainTask second = *claim("g", "boot-b").task;
   ASSERT_TRUE(write(second, 0, StepReport{.log = {"a line"}}));
   ASSERT_TRUE(write(second, 1, AttemptEnded{.error = "busy"}));
@@ -117,7 +119,7 @@ TEST_P(TaskStoreContract, AttemptsAreKeptAcrossCrashesAndNodes) {
   expect(1, "retried", "boot-b", 0, 2);
   expect(2, "succeeded", "boot-b", 0, 3);
   expect(3, "failed", "boot-b", 1, 1);
-  EXPECT_EQ(attempts[0].ended_at - attempts[0].began_at, 16s);
+  EXPECT_GE(attempts[0].ended_at - attempts[0].began_at, 16s);
   EXPECT_EQ(attempts[1].log, std::vector<std::string>{"a line"});
   EXPECT_EQ(attempts[1].error, "busy");
   EXPECT_TRUE(attempts[2].log.empty());
@@ -175,8 +177,8 @@ TEST_P(TaskStoreContract, AStepInAProcessOfItsOwnIsNoSuspectAndPoisonLate) {
     ASSERT_TRUE(claimed.task) << i;
     EXPECT_FALSE(claimed.suspect) << i;
     EXPECT_TRUE(claimed.task->attempt_open) << i;
-    ASSERT_TRUE(join("b" + std::to_string(i), 24h));
-    take_over("b" + std::to_string(i), true);
+    ASSERT_TRUE(join("b" + std::to_string(i)));
+    outlive("b" + std::to_string(i), 15s);
   }
   EXPECT_FALSE(ask("b4").task);
   EXPECT_EQ(get("t").state, ChainState::kPoison);

@@ -51,7 +51,7 @@ ChainState state_of(Node& node, const std::string& id) {
   return task ? task->state : ChainState::kPending;
 }
 
-/// A store with tasks in every state, events, dead letters, commands, attempts and a paused group.
+/// A store with tasks in every state, events, dead letters, controls, attempts and a paused group.
 class Template {
  public:
   Template() {

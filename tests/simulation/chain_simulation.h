@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -24,10 +25,11 @@ template <class Faults>
 class ChainSimulation final : public StoreWitness {
  public:
   explicit ChainSimulation(std::uint64_t seed, MemoryStore::PlantedBugs bugs = {})
-      : random_(seed), wall_(clock_), store_(wall_, bugs), schedule_(clock_) {
+      : random_(seed), wall_(clock_), schedule_(clock_) {
     outside_->close();  // It only publishes.
     concurrency_ = static_cast<std::uint32_t>(1 + random_.below(4));
     const std::uint64_t nodes = 1 + random_.below(3);
+    store_.emplace(wall_, MemoryStore::Options{.lease_clock = &clock_, .is_shared = nodes > 1, .bugs = bugs});
     for (std::uint64_t i = 0; i < nodes; ++i) places_.push_back({"node-" + std::to_string(i), nullptr});
   }
 
@@ -97,14 +99,15 @@ class ChainSimulation final : public StoreWitness {
         : executor(sim.clock_, {.groups = {{"g0", {.max_concurrency = 1}}, {"g1", {.max_concurrency = 2}}},
                                 .defaults = {.max_concurrency = sim.concurrency_},
                                 .global_max_in_flight = sim.concurrency_}),
-          store(sim.store_, sim.schedule_, sim.weather_, sim, seed),
+          store(*sim.store_, sim.schedule_, sim.weather_, sim, seed),
           broker(sim.broker_.member()) {
       sim.add_plugins(*this);
       core = ChainCore<Faults>::make(store, executor, plugins,
                                      ChainOptions{.node = name,
                                                   .concurrency = sim.concurrency_,
+                                                  .lease = std::chrono::seconds(6),
+                                                  .renew_every = std::chrono::seconds(2),
                                                   .look_every = std::chrono::hours(1),
-                                                  .folder_is_ours = sim.places_.size() == 1,
                                                   .lease_clock = &sim.clock_,
                                                   .seed = seed},
                                      broker.get());
@@ -228,7 +231,7 @@ class ChainSimulation final : public StoreWitness {
   }
 
   bool has_suspect() {
-    for (const ChainTask& row : store_.all()) {
+    for (const ChainTask& row : store_->all()) {
       if (row.crashes.size() >= 2 || row.alone) return true;
     }
     return false;
@@ -355,7 +358,7 @@ class ChainSimulation final : public StoreWitness {
 
   bool all_ended() {
     if (acknowledged_.size() < natures_.size() || broker_.unacknowledged() != 0) return false;
-    for (const ChainTask& row : store_.all()) {
+    for (const ChainTask& row : store_->all()) {
       if (!is_final(row.state)) return false;
     }
     return true;
@@ -363,7 +366,7 @@ class ChainSimulation final : public StoreWitness {
 
   void check_end() {
     std::map<std::string, ChainTask> rows;
-    for (ChainTask& row : store_.all()) rows.emplace(row.id(), row);
+    for (ChainTask& row : store_->all()) rows.emplace(row.id(), row);
     for (const auto& [id, nature] : natures_) {
       if (!acknowledged_.contains(id)) return blame(id, "its submit was never acknowledged");
       if (!rows.contains(id)) return blame(id, "was acknowledged and is lost");
@@ -392,7 +395,7 @@ class ChainSimulation final : public StoreWitness {
   VirtualClock clock_;
   Random random_;
   VirtualWallClock wall_;
-  MemoryStore store_;
+  std::optional<MemoryStore> store_;
   MemoryBroker broker_{wall_};
   std::unique_ptr<Broker> outside_ = broker_.member();
   Schedule schedule_;

@@ -42,7 +42,7 @@ struct SwitchedFaults {
 
 template <class Faults>
 std::string first_violation(MemoryStore::PlantedBugs bugs = {}) {
-  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
     std::string wrong = ChainSimulation<Faults>(seed, bugs).run();
     if (!wrong.empty()) return wrong;
   }

@@ -97,6 +97,7 @@ class FaultyStore final : public TaskStore {
     return std::make_shared<std::pair<std::shared_ptr<StoreWatch>, std::shared_ptr<void>>>(watcher, std::move(source));
   }
 
+  [[nodiscard]] bool is_shared() const override { return store_.is_shared(); }
   void submit(std::vector<NewTask> tasks, Completion<std::vector<Result<Submitted>>> done) override {
     send<std::vector<Result<Submitted>>>(std::move(done), [this, tasks = std::move(tasks)](auto answer) mutable {
       store_.submit(std::move(tasks), std::move(answer));
@@ -153,12 +154,17 @@ class FaultyStore final : public TaskStore {
     send<void>(std::move(done),
                [this, group, paused](auto answer) { store_.pause_group(group, paused, std::move(answer)); });
   }
-  void command(Command command, Completion<std::uint64_t> done) override {
-    send<std::uint64_t>(std::move(done), [this, command](auto answer) { store_.command(command, std::move(answer)); });
+  void set_limits(std::string group, std::string limits, Completion<void> done) override {
+    send<void>(std::move(done),
+               [this, group, limits](auto answer) { store_.set_limits(group, limits, std::move(answer)); });
   }
-  void commands(std::uint64_t after, std::uint32_t limit, Completion<std::vector<Command>> done) override {
-    send<std::vector<Command>>(std::move(done),
-                               [this, after, limit](auto answer) { store_.commands(after, limit, std::move(answer)); });
+  void controls(std::string after, std::uint32_t limit, Completion<std::vector<GroupControl>> done) override {
+    send<std::vector<GroupControl>>(
+        std::move(done), [this, after, limit](auto answer) { store_.controls(after, limit, std::move(answer)); });
+  }
+  void claims_of(std::string boot, Completion<std::vector<HeldClaim>> done) override {
+    send<std::vector<HeldClaim>>(std::move(done),
+                                 [this, boot](auto answer) { store_.claims_of(boot, std::move(answer)); });
   }
   void get(std::string id, Completion<ChainTask> done) override {
     send<ChainTask>(std::move(done), [this, id](auto answer) { store_.get(id, std::move(answer)); });
@@ -183,9 +189,6 @@ class FaultyStore final : public TaskStore {
   void events(std::uint64_t after, std::uint32_t limit, Completion<std::vector<ChainEvent>> done) override {
     send<std::vector<ChainEvent>>(
         std::move(done), [this, after, limit](auto answer) { store_.events(after, limit, std::move(answer)); });
-  }
-  void paused_groups(Completion<std::vector<std::string>> done) override {
-    send<std::vector<std::string>>(std::move(done), [this](auto answer) { store_.paused_groups(std::move(answer)); });
   }
   void group_counts(std::string after, std::uint32_t limit, Completion<std::vector<GroupCounts>> done) override {
     send<std::vector<GroupCounts>>(

@@ -206,6 +206,40 @@ TEST(TidyTest, EveryLinkOfTheDocumentsLeadsSomewhere) {
   EXPECT_EQ(broken_links(root / "README.md", "[a](nowhere.md) [b](docs/index.md#x) ```[c](no.md)```").size(), 1U);
 }
 
+// Paths of routes are in api/ alone: server, command line and OpenAPI name a route by its enumerator.
+TEST(TidyTest, NoPathOfARouteIsTypedAgain) {
+  for (const SourceFile& file : source_files()) {
+    const bool is_program = file.path.starts_with("src/") || file.path.starts_with("apps/");
+    if (!is_program || file.path.starts_with("src/api/") || file.path.find("_test") != std::string::npos) continue;
+    std::istringstream text(file.text);
+    for (std::string line; std::getline(text, line);) {
+      const std::size_t comment = line.find("//");
+      EXPECT_EQ(line.substr(0, comment).find("\"/v1/"), std::string::npos) << file.path << ": " << line;
+    }
+  }
+}
+
+// A migration that read JSON could fail on one damaged row, and would have to know every format there was.
+TEST(TidyTest, NoMigrationReadsJson) {
+  const std::string text = text_of(fs::path(COHORT_SOURCE_DIR) / "src/backend/sqlite/schema.cc");
+  const std::size_t begin = text.find("kMigrations = ");
+  ASSERT_NE(begin, std::string::npos);
+  EXPECT_EQ(text.substr(begin).find("json"), std::string::npos);
+}
+
+// Files that comments of public headers name ("Example: examples/01_hello_groups.cc", "docs/concepts/chains.md").
+TEST(TidyTest, EveryFileThatAHeaderNamesIsThere) {
+  static const std::regex name(R"(\b((?:docs|examples)/[A-Za-z0-9_/.-]+\.(?:md|cc|yaml)))");
+  int found = 0;
+  for (const SourceFile& file : source_files()) {
+    if (!file.path.starts_with("include/")) continue;
+    for (std::sregex_iterator each(file.text.begin(), file.text.end(), name), none; each != none; ++each, ++found) {
+      EXPECT_TRUE(fs::exists(fs::path(COHORT_SOURCE_DIR) / (*each)[1].str())) << file.path << ": " << (*each)[1];
+    }
+  }
+  EXPECT_GT(found, 10);
+}
+
 TEST(TidyTest, LongFilesAndDeadFilesAreFound) {
   const auto lines = [](std::size_t count) {
     std::string text;

@@ -58,9 +58,9 @@ class Maker {
     write(task, 1, AttemptBegun{.alone = true});
     join();
     take_over();
-    command(CommandKind::kResizeGroup, "a", R"({"max_concurrency":2})");
+    expect(bool(wait<void>([&](auto done) { store_->set_limits("a", R"({"max_concurrency":2})", std::move(done)); })),
+           "limits");
     expect(bool(wait<void>([&](auto done) { store_->pause_group("paused", true, std::move(done)); })), "pause");
-    command(CommandKind::kPauseGroup, "paused", "");
     for (const char* id : {"paused", "full", "large"}) submit(id);
     expect(bool(wait<std::vector<IntakeAnswer>>([&](auto done) {
              store_->take_in({{.message_id = "m-1",
@@ -112,13 +112,6 @@ class Maker {
       store_->write({task.id(), task.owner, task.epoch}, count == 0 ? 0 : number, what, std::move(done));
     });
     expect(bool(answer), "write");
-  }
-  void command(CommandKind kind, const std::string& target, const std::string& arguments) {
-    expect(bool(wait<std::uint64_t>([&](auto done) {
-             store_->command({.kind = kind, .target = target, .arguments = arguments, .actor = "operator"},
-                             std::move(done));
-           })),
-           "command");
   }
 
   TemporaryFolder folder_;

@@ -54,7 +54,17 @@ class UpgradeTest : public testing::TestWithParam<std::string> {
   std::unique_ptr<SqliteStore> store_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Releases, UpgradeTest, testing::Values("0.1.0"), [](const auto& of) {
+// Every release has a folder here.
+std::vector<std::string> releases() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(kReleases)) {
+    if (entry.is_directory()) names.push_back(entry.path().filename().string());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Releases, UpgradeTest, testing::ValuesIn(releases()), [](const auto& of) {
   std::string name = of.param;
   std::ranges::replace(name, '.', '_');
   return "Of" + name;
@@ -97,10 +107,27 @@ TEST_P(UpgradeTest, NothingIsLostAndNothingIsPoisoned) {
   EXPECT_EQ(failed->reason, "the second step said no");
   const auto events = wait<std::vector<ChainEvent>>([&](auto done) { store_->events(0, 100, std::move(done)); });
   EXPECT_EQ(events->size(), 11U);
-  const auto paused = wait<std::vector<std::string>>([&](auto done) { store_->paused_groups(std::move(done)); });
-  EXPECT_EQ(*paused, std::vector<std::string>{"paused"});
+  const auto controls = wait<std::vector<GroupControl>>([&](auto done) { store_->controls("", 10, std::move(done)); });
+  ASSERT_EQ(controls->size(), 2U);
+  EXPECT_EQ(controls->at(0).group, "a");
+  EXPECT_EQ(controls->at(0).limits, R"({"max_concurrency":2})");
+  EXPECT_TRUE(controls->at(1).paused);
   const auto page = wait<TaskPage>([&](auto done) { store_->list({}, std::move(done)); });
   EXPECT_EQ(page->tasks.size(), expected.size());
+  EXPECT_EQ(*wait<std::uint64_t>([&](auto done) { store_->cursor("relay", std::move(done)); }), 3U);
+  const auto again = wait<std::vector<IntakeAnswer>>([&](auto done) {
+    store_->take_in({{.message_id = "m-1", .refused = DeadLetter{.message_id = "m-1"}}}, std::move(done));
+  });
+  EXPECT_EQ(again->at(0).outcome, IntakeOutcome::kDuplicate) << "a refused message is remembered";
+}
+
+TEST_P(UpgradeTest, AResizedGroupKeepsItsSize) {
+  PluginRegistry plugins;
+  GroupExecutor executor({.threads = 2});
+  ChainEngine engine(*store_, executor, plugins);
+  ASSERT_TRUE(engine.start().await().ok());
+  EXPECT_EQ(executor.resolve("a").max_concurrency, 2U);
+  static_cast<void>(engine.drain(0s).await());
 }
 
 TEST_P(UpgradeTest, AKeyStillBelongsToItsRequest) {
@@ -178,7 +205,7 @@ TEST_P(UpgradeTest, ItsConfigurationIsGood) {
 
 // Every release adds its database: see make_database.cc.
 TEST(ReleasesTest, EveryReleaseHasItsDatabase) {
-  for (const char* release : {"0.1.0"}) {
+  for (const std::string& release : releases()) {
     EXPECT_TRUE(std::filesystem::exists(kReleases / release / "cohort.db")) << release;
   }
   EXPECT_TRUE(std::filesystem::exists(kReleases / COHORT_VERSION)) << "make the database of this release";

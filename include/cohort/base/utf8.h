@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace cohort {
@@ -10,6 +11,13 @@ namespace cohort {
 
 /// True if the whole text is well-formed UTF-8 (no overlong forms, no surrogates).
 [[nodiscard]] bool is_utf8(std::string_view text);
+
+/// True if the text is UTF-8 and has no NUL: a text that every store can keep.
+[[nodiscard]] bool is_plain_utf8(std::string_view text);
+
+/// The text with U+FFFD in place of each NUL and of each byte that is not UTF-8, cut between two characters to at most
+/// `most_bytes` bytes.
+[[nodiscard]] std::string plain_utf8(std::string_view text, std::size_t most_bytes = std::string_view::npos);
 
 /// The number of characters of the text, as JSON Schema counts them. A byte that is not valid UTF-8 counts as one.
 [[nodiscard]] std::size_t utf8_characters(std::string_view text);

@@ -14,36 +14,36 @@
 
 namespace cohort {
 
-/// What a node does with chains at the moment.
+/// Counters and state of the chains of one node.
 struct ChainStats {
-  std::string boot;
-  bool has_lease = false;
-  bool draining = false;
-  std::uint32_t running = 0;  ///< Tasks that are claimed and under way.
+  std::string boot;           ///< The name of this life of the node with the store.
+  bool has_lease = false;     ///< The node may claim tasks.
+  bool draining = false;      ///< drain() was called; nothing new is started.
+  std::uint32_t running = 0;  ///< Tasks that are claimed and whose steps run.
   std::uint32_t kept = 0;     ///< Tasks whose claim is kept until their next attempt.
   std::uint64_t completed = 0;
-  std::uint64_t failed = 0;  ///< By this node; expired and poison are the store's to tell.
+  std::uint64_t failed = 0;  ///< Tasks that failed on this node. Expired and poison tasks are in StoreStats.
   std::uint64_t retried = 0;
   std::uint64_t lost_leases = 0;
 };
 
-/// Which steps have, or want, the node to themselves (see docs/concepts/chains.md, poison).
+/// The tasks whose steps must run alone on their node because they may kill it (docs/concepts/chains.md, poison).
 struct GateStatus {
-  std::string alone = {};                  ///< The task whose step runs alone now; empty: none does.
+  std::string alone = {};                  ///< The task whose step runs alone now. Empty: no step runs alone.
   std::vector<std::string> suspects = {};  ///< Tasks that wait to run alone.
   std::vector<std::string> inside = {};    ///< Tasks whose steps run now.
-  bool is_clear = true;                    ///< Steps that need not be alone may begin.
+  bool is_clear = true;                    ///< True: other steps may begin.
 };
 
-/// What a node has taken in from its broker.
+/// What a node has read from its broker.
 struct IntakeStatus {
   bool paused = false;
-  std::uint32_t active_executions = 0;  ///< Tasks that run here, wherever they came from.
-  std::uint64_t consumed = 0;           ///< Messages that had their effect, now or before.
+  std::uint32_t active_executions = 0;  ///< Tasks that run on this node, from the broker or from callers.
+  std::uint64_t consumed = 0;           ///< Messages that made a task or readied one, repeated messages included.
   std::uint64_t failed = 0;             ///< Messages that became dead letters.
 };
 
-/// Runs durable chains: tasks that are rows of a store, each a list of steps, in the groups of an executor.
+/// Runs durable chains. A task is a row of a store and a list of steps; the steps run in the groups of an executor.
 ///
 ///     GroupExecutor executor({.defaults = {.max_concurrency = 4}, .global_max_in_flight = 4});
 ///     PluginRegistry plugins;
@@ -52,56 +52,59 @@ struct IntakeStatus {
 ///     engine.start().await();
 ///     engine.submit({.group = "tenant", .steps = {{.plugin = "greet"}}}).await();
 ///
-/// A task that was acknowledged is not lost, whatever dies. Each of its steps runs at least once and has exactly one
-/// accepted checkpoint; no claim taken after that repeats it. See docs/concepts/chains.md.
+/// A task whose submit succeeded is not lost when a process or a machine dies. Each of its steps runs at least once and
+/// has exactly one accepted checkpoint. No claim taken after a checkpoint repeats the step of that checkpoint. See
+/// docs/concepts/chains.md.
 ///
-/// It uses the executor for its tasks' groups, and nobody else should. Store, executor and plugins must outlive it; its
-/// destructor asks what runs to stop, waits for it, and gives it back.
+/// The executor must serve this engine alone: the groups of the tasks are its groups. Store, executor and plugins must
+/// outlive the engine. The destructor asks running steps to stop, waits for them, and gives their tasks back.
 ///
-/// Thread-safety: thread-safe. Handles are those of promises: a task that awaits one keeps its permits.
+/// Thread-safety: thread-safe. A task that awaits a handle of the engine keeps its permits (see cohort/task/promise.h).
 /// Example: examples/11_durable_chains.cc
 class ChainEngine {
  public:
-  /// With a broker it takes in what comes from there, and tells there what became of tasks.
+  /// With a broker, the engine reads tasks from it and publishes events and dead letters to it.
   ChainEngine(TaskStore& store, Executor& executor, const PluginRegistry& plugins, ChainOptions options = {},
               Broker* broker = nullptr);
   ~ChainEngine();
   ChainEngine(const ChainEngine&) = delete;
   ChainEngine& operator=(const ChainEngine&) = delete;
 
-  /// Joins, takes over what was left unfinished, and begins to run. Fails as the store does.
+  /// Joins the store, takes over unfinished tasks of dead nodes, and begins to run tasks. Fails with the store's error.
   TaskHandle<void> start();
-  /// Runs nothing new and waits for what runs; after `grace` that is asked to stop, and goes on elsewhere or later from
-  /// its last checkpoint. Done when nothing of it runs here any more. Submits are still taken.
+  /// Starts no more tasks and waits for the running ones. After `grace`, running steps are asked to stop; their tasks
+  /// go on from their last checkpoint, on another node or after a restart. Done when no task runs here any more.
+  /// submit() still works meanwhile.
   TaskHandle<void> drain(Duration grace);
 
-  /// Durable when it succeeds. An unknown plugin, bad parameters or a bad request: kInvalid.
+  /// The task is durable when the handle succeeds. kInvalid: an unknown plugin, bad parameters or a bad request.
   TaskHandle<Submitted> submit(NewTask task);
   TaskHandle<std::vector<Result<Submitted>>> submit_all(std::vector<NewTask> tasks);
-  /// Waiting: at once. Running, here or on another node: its step is asked to stop.
+  /// Cancels a waiting task at once. If the task runs, on this node or another, its step is asked to stop.
   TaskHandle<ChainRow> cancel(std::string task_id, std::string reason);
-  /// An ended task once more, from the step it stopped at or an earlier one.
+  /// Makes an ended task ready again, from the step at which it stopped or from an earlier step.
   TaskHandle<ChainTask> replay(ReplayRequest request);
-  /// A pending task becomes ready without a message. kConflict: it is not pending.
+  /// Makes a pending task ready without a message. kConflict: the task is not pending.
   TaskHandle<ChainTask> ready(std::string task_id);
-  /// The task when it has ended, in whatever state, or at once if it has. kNotFound: there is no such task. kEnded: the
-  /// engine was drained first. Cancelling the handle ends the wait, not the task; a caller that gives up after
-  /// await_for() should do so, because 100,000 waits may be open.
+  /// Gives the task when it has ended, in any final state. kNotFound: there is no task of that id. kEnded: the engine
+  /// was drained before the task ended. Cancelling the handle ends the wait and not the task. A caller that gives up
+  /// after await_for() should cancel the handle, because at most 100,000 waits may be open.
   TaskHandle<ChainTask> wait(const std::string& task_id);
-  /// On every node, and after a restart too. What runs goes on; deadlines wait.
+  /// Stops starting tasks of the group, on every node and also after restarts. Running tasks go on, and the deadlines
+  /// of waiting tasks are extended by the length of the pause.
   TaskHandle<void> pause_group(std::string group);
   TaskHandle<void> resume_group(std::string group);
-  /// Changes those limits of the group that are given; likewise.
+  /// Changes the given limits of the group, on every node and also after restarts.
   TaskHandle<void> resize_group(std::string group, GroupLimits limits);
 
-  /// Stops taking messages in, and goes on with it. Without a broker nothing happens.
+  /// Stop and resume reading messages from the broker. No effect without a broker.
   void pause_intake();
   void resume_intake();
   [[nodiscard]] IntakeStatus intake_status() const;
 
   [[nodiscard]] ChainStats stats() const;
-  /// How long a new task of the group will wait on this node, by the group's backlog and the rate of starts over about
-  /// the last ten minutes. Nothing: there is no backlog, or it is too early to tell.
+  /// Estimates how long a new task of the group will wait on this node, from the group's backlog and the rate of starts
+  /// over about the last ten minutes. Nothing: there is no backlog, or too few tasks have started yet.
   [[nodiscard]] std::optional<Duration> estimated_wait(const std::string& group) const;
   [[nodiscard]] GateStatus gate() const;
 

@@ -13,7 +13,7 @@
 
 namespace cohort {
 
-/// A typed parameter of a named chain. Without a default it must be given.
+/// A typed parameter of a named chain. A submitter must give it unless it has a default.
 struct ChainParameter {
   enum class Type : std::uint8_t { kString, kInteger, kNumber, kBoolean } type = Type::kString;
   std::string description = {};
@@ -52,7 +52,7 @@ struct ExpandedChain {
 /// Puts the given values and the defaults into the steps. A value may be given as text: "200" for an integer.
 /// kInvalid: a parameter is missing, unknown, of another type or out of its range.
 [[nodiscard]] Result<ExpandedChain> expand(const ChainTemplate& chain, const nlohmann::json& given);
-/// As the API shows it.
+/// The JSON that the API shows for the chain.
 [[nodiscard]] nlohmann::json to_json(const std::string& name, const ChainTemplate& chain);
 
 }  // namespace cohort

@@ -27,32 +27,31 @@ struct Artifact {
   std::uint64_t bytes = 0;
 };
 
-/// How a step ended, as its plugin says.
+/// The outcome of one attempt of a step, as its plugin reports it.
 class PluginResult {
  public:
   enum class Kind : std::uint8_t { kSuccess, kFailure, kSkip, kRetry, kInterrupted };
 
-  /// It is done; the outputs are merged into the task's context, the last wins.
+  /// The step is done. Its outputs are merged into the task's context; an output replaces an older one of its name.
   static PluginResult success(nlohmann::json outputs = nlohmann::json::object()) {
     return {Kind::kSuccess, {}, std::move(outputs), {}};
   }
-  /// It cannot be done: the task fails, no further step runs.
+  /// The step cannot be done. The task fails, and no further step runs.
   static PluginResult failure(std::string reason) { return {Kind::kFailure, std::move(reason), {}, {}}; }
-  /// There is nothing to do; the next step is.
+  /// The step has nothing to do. The task goes on with the next step.
   static PluginResult skip(std::string reason) { return {Kind::kSkip, std::move(reason), {}, {}}; }
-  /// It may pass later: after the given time, or what the retry policy says.
+  /// The step may succeed later. It is tried again after the given time, or after the back-off of the retry policy.
   static PluginResult retry(std::string reason, std::optional<Duration> after = {}) {
     return {Kind::kRetry, std::move(reason), {}, after};
   }
 
-  /// The step is not to blame: the node ran out of something, or lost what it runs steps with. It is tried again after
-  /// the given time (a second if not given), and that uses up no retry.
+  /// The node could not run the step: it ran out of descriptors or memory, or lost a helper process. The step is tried
+  /// again after the given time (one second if not given) and uses up no retry.
   static PluginResult interrupted(std::string reason, std::optional<Duration> after = {}) {
     return {Kind::kInterrupted, std::move(reason), {}, after};
   }
 
-  /// The same result with files that outlive the step. They are listed under "artifacts" in the task's context, each
-  /// with its step, and with the task itself.
+  /// Adds files that outlive the step. The task lists them, and its context has them under "artifacts" with their step.
   [[nodiscard]] PluginResult with_artifacts(std::vector<Artifact> artifacts) && {
     artifacts_ = std::move(artifacts);
     return std::move(*this);
@@ -75,11 +74,11 @@ class PluginResult {
   std::vector<Artifact> artifacts_;
 };
 
-/// What an exception thrown by a plugin means: errors of the network and of files (std::system_error) may pass, a
-/// shortage (is_shortage) is an interruption, other exceptions are failures.
+/// Classifies an exception that a plugin threw. A std::system_error of the network or of files is a retry. A shortage
+/// of memory or descriptors is an interruption. Every other exception is a failure.
 [[nodiscard]] PluginResult result_of_exception(std::exception_ptr exception);
 
-/// All that a plugin may know of the step it runs, and its way to say how far it is.
+/// The step that a plugin is to run: its inputs, its stop token, and functions to report progress.
 ///
 /// Thread-safety: thread-compatible, except stop_token(), report_progress() and log(), which are thread-safe.
 class StepContext {
@@ -91,35 +90,37 @@ class StepContext {
   [[nodiscard]] const std::string& group() const { return group_; }
   [[nodiscard]] const std::string& session() const { return session_; }
   [[nodiscard]] const std::vector<std::string>& tags() const { return tags_; }
+  /// The index of the step in the chain, counted from 0. (Messages, the API and events count steps from 1.)
   [[nodiscard]] std::uint32_t step() const { return step_; }
-  /// From 1.
+  /// The number of this attempt of the step, counted from 1.
   [[nodiscard]] std::uint32_t attempt() const { return attempt_; }
-  /// Rises with every claim of the task: a fencing token for what this step writes elsewhere.
+  /// Grows with every claim of the task. A plugin may pass it as a fencing token to systems that it writes to.
   [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
-  /// An earlier attempt of this step was under way when its node died: what it did may be half done.
+  /// True if an earlier attempt of this step was running when its node died. Its work may be half done.
   [[nodiscard]] bool resumed_after_crash() const { return resumed_after_crash_; }
-  /// Of this step, as submitted.
+  /// The parameters of this step, as submitted.
   [[nodiscard]] const nlohmann::json& parameters() const { return parameters_; }
-  /// Of the task, as submitted.
+  /// The payload of the task, as submitted.
   [[nodiscard]] const nlohmann::json& payload() const { return payload_; }
-  /// What the steps before have put out.
+  /// The merged outputs of the steps before this one.
   [[nodiscard]] const nlohmann::json& context() const { return context_; }
-  /// The task's file, fetched once for all steps of a run; empty when it has none.
+  /// The local copy of the task's file, fetched once for all steps of a run. Empty: the task has no file.
   [[nodiscard]] const std::filesystem::path& local_file() const { return local_file_; }
-  /// Where a step may make folders for files of its own; empty: the system's place for temporary files.
+  /// A folder in which the step may make folders of its own. Empty: use the system's folder for temporary files.
   [[nodiscard]] const std::filesystem::path& work_folder() const { return work_folder_; }
-  /// The same for every attempt of this step, on any node, and after a replay; no other step has it. Give it to whoever
-  /// must not do the same thing twice.
+  /// A token that is equal for all attempts of this step, on any node and after a replay, and that no other step has.
+  /// Pass it to a system that must not do the same work twice.
   [[nodiscard]] const std::string& idempotency_token() const { return idempotency_token_; }
-  /// Asked when the step's time is over, its task is cancelled or its node stops: then it should end soon.
+  /// A stop is requested when the step times out, its task is cancelled or its node stops. The plugin should end soon
+  /// then.
   [[nodiscard]] const std::stop_token& stop_token() const { return stop_; }
 
-  /// From 0 to 1. Shown with the task, about once a second.
+  /// Reports progress from 0 to 1. The task shows it, updated about once a second.
   void report_progress(double fraction, std::string_view note = {});
-  /// A line that is kept with the task (the last hundred) and shown in its dead letter.
+  /// Adds a line to the log of the task. The task and its dead letter keep the last 100 lines.
   void log(std::string_view line);
 
-  /// For the runner: what has been reported since it asked last.
+  /// What the plugin has reported since the last call. For the runner only.
   struct Report {
     double progress = 0;
     std::string note;
@@ -148,37 +149,37 @@ class StepContext {
   bool has_report_ COHORT_GUARDED_BY(mutex_) = false;
 };
 
-/// A kind of step. Override run(), which may block, or run_async(), which must not.
+/// The code that runs a step. Override run(), which may block, or run_async(), which must not block.
 ///
-/// A step may run more than once: its node may die after it did its work and before that was recorded. What must not
-/// happen twice is made safe with idempotency_token().
+/// A step may run more than once: its node may die after the work and before the checkpoint. Use idempotency_token() to
+/// make effects safe that must not happen twice.
 ///
-/// Thread-safety: an implementation is called for many tasks at once.
+/// Thread-safety: an implementation must be thread-safe. It is called for many tasks at the same time.
 class Plugin {
  public:
   virtual ~Plugin() = default;
-  /// Whether it can work with these parameters; asked when a task is submitted.
+  /// Checks the parameters of a step when a task is submitted. kInvalid: the plugin cannot work with them.
   [[nodiscard]] virtual Result<void> check(const nlohmann::json& parameters) const;
   virtual PluginResult run(StepContext& context);
   virtual Task<PluginResult> run_async(StepContext& context);
-  /// How long it may take to end once it is asked to stop. One that takes longer is counted as if it had taken its node
-  /// down.
+  /// How long run() may take to end after a stop was requested. A run() that takes longer counts as a crash of its
+  /// node.
   [[nodiscard]] virtual Duration time_to_stop() const { return std::chrono::seconds(1); }
-  /// True: its steps run in processes of their own, so they cannot take the node down. Such a step is never made to run
-  /// alone; it is poison only after ChainOptions::poison_after deaths of its node.
+  /// True if its steps run in processes of their own, so that they cannot kill the node. These steps never have to run
+  /// alone. They are poison only after ChainOptions::poison_after deaths of their node.
   [[nodiscard]] virtual bool runs_in_own_process() const { return false; }
 };
 
-/// The plugins by their names. Filled before chains run, not changed after.
+/// Plugins by name. Add all plugins before the engine starts; do not change the registry afterwards.
 ///
 /// Thread-safety: thread-compatible.
 class PluginRegistry {
  public:
-  /// kExists: there is one of that name.
+  /// kExists: the registry has a plugin of that name.
   Result<void> add(std::string name, std::shared_ptr<Plugin> plugin);
-  /// A function as a plugin.
+  /// Adds a function as a plugin.
   Result<void> add(std::string name, std::function<PluginResult(StepContext&)> run);
-  /// Null: there is none.
+  /// Null: there is no plugin of that name.
   [[nodiscard]] Plugin* find(std::string_view name) const;
   [[nodiscard]] std::vector<std::string> names() const;
 

@@ -13,8 +13,8 @@
 
 namespace cohort {
 
-/// A node: durable chains on a store of their own, with the built-in steps and yours, behind an HTTP API. `cohort
-/// serve` is one; this is the same inside your program.
+/// A node inside your program: durable chains on a store, with the built-in steps and yours, behind an HTTP API.
+/// `cohort serve` runs one of these.
 ///
 ///     PluginRegistry plugins;
 ///     plugins.add("greet", [](StepContext&) { return PluginResult::success({{"greeted", true}}); });
@@ -22,34 +22,34 @@ namespace cohort {
 ///     auto submitted = (*node)->chains().submit({.group = "tenant", .steps = {{.plugin = "greet"}}}).await();
 ///     auto ended = (*node)->wait(submitted.value->task_id).await();
 ///
-/// The built-in steps are exec, http and sha256; a plugin of yours may not have one of these names.
+/// The built-in plugins are exec, http and sha256. Your own plugins must have other names.
 ///
 /// Thread-safety: thread-safe.
 /// Example: examples/12_node.cc
 class Node {
  public:
-  /// Opens the store, takes over what was left unfinished, and listens. kConflict: the folder or the port is another's.
-  /// kInvalid: the configuration cannot be.
+  /// Opens the store, takes over unfinished tasks, and listens for HTTP. kConflict: another process has the folder or
+  /// the port. kInvalid: the configuration has an error.
   static Result<std::unique_ptr<Node>> start(NodeConfig config, PluginRegistry plugins = {});
-  /// Checks what start() would refuse of a configuration, without opening or starting anything that lasts. kInvalid,
-  /// with the place in cohort.yaml where there is one.
+  /// Checks a configuration as start() does, without opening the store or listening. kInvalid: the configuration has an
+  /// error. The message has the place in cohort.yaml if the configuration came from a file.
   static Result<void> check(NodeConfig config, PluginRegistry plugins = {});
-  /// As drain(0).
+  /// Calls drain() with a grace of 0.
   ~Node();
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
-  /// Takes no more tasks, is no longer ready, and waits for what runs; after `grace` that is asked to stop, and goes on
-  /// from its last checkpoint when a node starts here again. Then the API ends too. Blocks; a second call waits for the
-  /// first.
+  /// Starts no more tasks, answers /readyz with 503, and waits for running tasks. After `grace`, running steps are
+  /// asked to stop; their tasks go on from their last checkpoint when a node starts on this store again. Then the HTTP
+  /// API ends. Blocks; a second call waits for the first.
   void drain(Duration grace);
 
   [[nodiscard]] ChainEngine& chains();
-  /// As ChainEngine::wait(): the task when it has ended.
+  /// Gives the task when it has ended; see ChainEngine::wait().
   TaskHandle<ChainTask> wait(const std::string& task_id) { return chains().wait(task_id); }
   [[nodiscard]] TaskStore& store();
   [[nodiscard]] Executor& executor();
-  /// Where the tasks are kept, for people: "sqlite, cohort-data".
+  /// A text for people that names the store: "sqlite, cohort-data".
   [[nodiscard]] std::string store_place() const;
   /// "http://127.0.0.1:7070"
   [[nodiscard]] std::string address() const;

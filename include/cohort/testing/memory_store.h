@@ -13,6 +13,7 @@
 namespace cohort {
 
 struct StoreTime;
+class LeaseWatch;
 class NewsOfChange;
 class Watchers;
 namespace chain_rules {
@@ -31,11 +32,18 @@ class MemoryStore final : public TaskStore {
     bool blames_neighbours = false;  ///< After two crashes a task is poison at the next, even if it did not run alone.
   };
 
-  /// `steady` measures delays, deadlines and leases. If it is null, the wall clock measures them too.
-  explicit MemoryStore(WallClock& clock, const Clock* steady = nullptr) : MemoryStore(clock, PlantedBugs(), steady) {}
-  MemoryStore(WallClock& clock, PlantedBugs bugs, const Clock* steady = nullptr);
+  struct Options {
+    const Clock* steady = nullptr;  ///< Measures delays, deadlines and leases. Null: the wall clock measures them too.
+    const Clock* lease_clock = nullptr;  ///< Measures how long a boot is unheard of. Null: as `steady`.
+    bool is_shared = false;              ///< Several engines use the store as nodes of their own.
+    PlantedBugs bugs = {};
+  };
+
+  explicit MemoryStore(WallClock& clock) : MemoryStore(clock, Options()) {}
+  MemoryStore(WallClock& clock, Options options);
   ~MemoryStore() override;
 
+  [[nodiscard]] bool is_shared() const override { return is_shared_; }
   void submit(std::vector<NewTask> tasks, Completion<std::vector<Result<Submitted>>> done) override;
   void take_in(std::vector<TakenIn> messages, Completion<std::vector<IntakeAnswer>> done) override;
   void join(NodeLease node, Duration lease, Completion<void> done) override;
@@ -44,13 +52,14 @@ class MemoryStore final : public TaskStore {
   void take_over(std::string boot, bool all_others, Completion<std::vector<std::string>> done) override;
   void claim(ClaimRequest request, Completion<ClaimAnswer> done) override;
   void write(Claim claim, std::uint64_t number, RunnerWrite write, Completion<ChainRow> done) override;
+  void claims_of(std::string boot, Completion<std::vector<HeldClaim>> done) override;
   void groups_with_work(Completion<std::vector<GroupWork>> done) override;
   void ready(std::string task_id, Completion<ChainTask> done) override;
   void cancel(std::string task_id, std::string reason, Completion<ChainRow> done) override;
   void replay(ReplayRequest request, Completion<ChainTask> done) override;
   void pause_group(std::string group, bool paused, Completion<void> done) override;
-  void command(Command command, Completion<std::uint64_t> done) override;
-  void commands(std::uint64_t after, std::uint32_t limit, Completion<std::vector<Command>> done) override;
+  void set_limits(std::string group, std::string limits, Completion<void> done) override;
+  void controls(std::string after, std::uint32_t limit, Completion<std::vector<GroupControl>> done) override;
   [[nodiscard]] std::shared_ptr<void> watch(StoreWatch watch) override;
   void get(std::string task_id, Completion<ChainTask> done) override;
   void attempts(std::string task_id, Completion<std::vector<AttemptRecord>> done) override;
@@ -59,7 +68,6 @@ class MemoryStore final : public TaskStore {
   void dead_letter(std::string task_id, Completion<DeadLetter> done) override;
   void discard_dead_letter(std::string task_id, Completion<void> done) override;
   void events(std::uint64_t after, std::uint32_t limit, Completion<std::vector<ChainEvent>> done) override;
-  void paused_groups(Completion<std::vector<std::string>> done) override;
   void group_counts(std::string after, std::uint32_t limit, Completion<std::vector<GroupCounts>> done) override;
   void group_count(std::string group, Completion<GroupCounts> done) override;
   void stats(Completion<StoreStats> done) override;
@@ -73,7 +81,8 @@ class MemoryStore final : public TaskStore {
  private:
   struct Boot {
     NodeLease node;
-    WallTime lease_until{};
+    Duration lease{};
+    std::uint64_t renewals = 0;
     bool dead = false;       // Another boot took its claims over, or it left.
     bool came_back = false;  // It was dead and has shown a sign of life since.
   };
@@ -81,10 +90,12 @@ class MemoryStore final : public TaskStore {
     std::set<std::pair<std::pair<Priority, std::uint64_t>, std::string>> ready;  // Ids, in their order.
     std::optional<WallTime> paused_since;
     Duration paused_total{};
+    std::string limits;
+    std::uint64_t version = 0;
   };
-  struct Effected;
 
   [[nodiscard]] StoreTime now() const;
+  [[nodiscard]] Time observer_time() const;
   [[nodiscard]] std::map<std::string, GroupCounts> count_groups() COHORT_REQUIRES(mutex_);
   Result<Submitted> submit_one(NewTask request, StoreTime now) COHORT_REQUIRES(mutex_);
   IntakeAnswer take_in_one(TakenIn& message, StoreTime now) COHORT_REQUIRES(mutex_);
@@ -103,10 +114,13 @@ class MemoryStore final : public TaskStore {
 
   WallClock& clock_;
   const Clock* const steady_;
+  const Clock* const lease_clock_;
+  const bool is_shared_;
   const PlantedBugs bugs_;
   const std::unique_ptr<Watchers> watchers_;
   mutable Mutex mutex_;
   const std::unique_ptr<NewsOfChange> news_;  // Guarded by mutex_.
+  const std::unique_ptr<LeaseWatch> leases_;  // Likewise.
   std::map<std::string, ChainTask> tasks_ COHORT_GUARDED_BY(mutex_);
   std::map<std::string, Group> groups_ COHORT_GUARDED_BY(mutex_);
   std::map<std::pair<std::string, std::string>, std::string> keys_ COHORT_GUARDED_BY(mutex_);
@@ -115,7 +129,6 @@ class MemoryStore final : public TaskStore {
   std::map<std::string, DeadLetter> letters_ COHORT_GUARDED_BY(mutex_);
   std::set<std::string> refused_messages_ COHORT_GUARDED_BY(mutex_);
   std::vector<ChainEvent> events_ COHORT_GUARDED_BY(mutex_);
-  std::vector<Command> commands_ COHORT_GUARDED_BY(mutex_);
   std::map<std::string, std::uint64_t> cursors_ COHORT_GUARDED_BY(mutex_);
   std::uint64_t sequence_ COHORT_GUARDED_BY(mutex_) = 0;
   std::uint64_t event_sequence_ COHORT_GUARDED_BY(mutex_) = 0;

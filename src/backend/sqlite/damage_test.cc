@@ -53,6 +53,9 @@ class SqliteDamageTest : public testing::Test {
   Result<DeadLetter> letter(const std::string& id) {
     return wait<DeadLetter>([&](auto done) { store_->dead_letter(id, std::move(done)); });
   }
+  std::vector<GroupControl> controls() {
+    return *wait<std::vector<GroupControl>>([&](auto done) { store_->controls("", 100, std::move(done)); });
+  }
   StoreStats stats() {
     return *wait<StoreStats>([&](auto done) { store_->stats(std::move(done)); });
   }
@@ -166,25 +169,22 @@ TEST_F(SqliteDamageTest, OtherRowsOfANewerProgramAreLeftAloneToo) {
   open();
   const NewTask ended{.id = "t", .group = "g"};
   ASSERT_TRUE(wait<std::vector<Result<Submitted>>>([&](auto done) { store_->submit({ended}, std::move(done)); }));
-  ASSERT_TRUE(wait<std::uint64_t>(
-      [&](auto done) { store_->command({.kind = CommandKind::kPauseGroup, .target = "g"}, std::move(done)); }));
   ASSERT_TRUE(wait<void>([&](auto done) { store_->pause_group("h", true, std::move(done)); }));
   submit("in-h", "h");
   damage(
-      "UPDATE events SET format = 99, kind = x'01', at = 0; UPDATE commands SET format = 99, arguments = x'02', at = 0;"
-      "UPDATE groups SET format = 99, paused_total = 'long';"
+      "UPDATE events SET format = 99, kind = x'01', at = 0; UPDATE groups SET format = 99, paused_total = 'long';"
       "INSERT INTO dead_letters VALUES ('z', 'g', '', 77, '', '', 0, 0, 0, '', 0, '[]', '', 99)");
   EXPECT_TRUE(wait<std::vector<ChainEvent>>([&](auto done) { store_->events(0, 10, std::move(done)); })->empty());
-  EXPECT_TRUE(wait<std::vector<Command>>([&](auto done) { store_->commands(0, 10, std::move(done)); })->empty());
+  EXPECT_TRUE(controls().empty());
   EXPECT_FALSE(letter("z"));
   submit("in-h-2", "h");
   EXPECT_FALSE(wait<void>([&](auto done) { store_->pause_group("h", false, std::move(done)); }));
+  EXPECT_FALSE(wait<void>([&](auto done) { store_->set_limits("h", "{}", std::move(done)); }));
   EXPECT_FALSE(wait<void>([&](auto done) { store_->discard_dead_letter("z", std::move(done)); }));
   ASSERT_TRUE(wait<std::uint64_t>([&](auto done) { store_->remove_ended(Duration::zero(), 100, std::move(done)); }));
   EXPECT_EQ(stats().damaged, 0U);
   store_.reset();
   EXPECT_EQ(count_on_file("SELECT (SELECT count(*) FROM events WHERE format = 99) > 0"), 1);
-  EXPECT_EQ(count_on_file("SELECT count(*) FROM commands WHERE format = 99"), 1);
   EXPECT_EQ(count_on_file("SELECT count(*) FROM groups WHERE format = 99 AND paused_total = 'long'"), 1);
   EXPECT_EQ(count_on_file("SELECT count(*) FROM dead_letters WHERE format = 99"), 1);
 }
@@ -219,17 +219,13 @@ TEST_F(SqliteDamageTest, AStrayBodyBecomesNobodysWork) {
   EXPECT_EQ(get("b")->state, ChainState::kPoison);
 }
 
-TEST_F(SqliteDamageTest, ImpossibleNumbersOfEventsAndCommandsStopNobody) {
+TEST_F(SqliteDamageTest, ImpossibleNumbersOfEventsStopNobody) {
   open();
   submit("a");
   const NewTask ended{.id = "t", .group = "g"};
   ASSERT_TRUE(wait<std::vector<Result<Submitted>>>([&](auto done) { store_->submit({ended}, std::move(done)); }));
-  ASSERT_TRUE(wait<std::uint64_t>(
-      [&](auto done) { store_->command({.kind = CommandKind::kPauseGroup, .target = "g"}, std::move(done)); }));
-  damage("UPDATE events SET seq = 9223372036854775807; UPDATE commands SET seq = 9223372036854775807");
+  damage("UPDATE events SET seq = 9223372036854775807");
   EXPECT_TRUE(wait<ChainRow>([&](auto done) { store_->cancel("a", "", std::move(done)); }));
-  EXPECT_TRUE(wait<std::uint64_t>(
-      [&](auto done) { store_->command({.kind = CommandKind::kResumeGroup, .target = "g"}, std::move(done)); }));
   damage("UPDATE sqlite_sequence SET seq = 9223372036854775807");
   submit("b");
   EXPECT_TRUE(wait<ChainRow>([&](auto done) { store_->cancel("b", "", std::move(done)); }));
@@ -240,7 +236,7 @@ TEST_F(SqliteDamageTest, ADamagedPauseIsNoneForAnybody) {
   submit("t");
   ASSERT_TRUE(wait<void>([&](auto done) { store_->pause_group("g", true, std::move(done)); }));
   damage("UPDATE groups SET paused_total = -5");
-  EXPECT_TRUE(wait<std::vector<std::string>>([&](auto done) { store_->paused_groups(std::move(done)); })->empty());
+  EXPECT_TRUE(controls().empty());
   EXPECT_EQ(stats().damaged, 1U);
   EXPECT_TRUE(claim());
 }
@@ -313,29 +309,27 @@ TEST_F(SqliteDamageTest, OtherDamagedRowsAreSkippedCountedAndLoggedOnce) {
     const NewTask done{.id = id, .group = "g"};
     ASSERT_TRUE(wait<std::vector<Result<Submitted>>>([&](auto answer) { store_->submit({done}, std::move(answer)); }));
   }
-  for (const CommandKind kind : {CommandKind::kPauseGroup, CommandKind::kResumeGroup}) {
-    ASSERT_TRUE(
-        wait<std::uint64_t>([&](auto done) { store_->command({.kind = kind, .target = "g"}, std::move(done)); }));
-  }
   ASSERT_TRUE(wait<void>([&](auto done) { store_->pause_group("h", true, std::move(done)); }));
+  ASSERT_TRUE(wait<void>([&](auto done) { store_->set_limits("i", "{}", std::move(done)); }));
   static CountingLog log;
   set_log_sink(&log, LogLevel::kError);
   damage(
-      "UPDATE events SET at = 'never' WHERE seq = 1; UPDATE commands SET kind = x'01' WHERE seq = 1;"
+      "UPDATE events SET at = 'never' WHERE seq = 1;"
       "INSERT INTO dead_letters (task_id, grp, message_id, state, reason, plugin, step, attempts, failed_at, node, "
       "progress, log, original) VALUES ('z', 'g', '', 77, '', '', 0, 0, 0, '', 0, '[]', '');"
-      "UPDATE groups SET paused_since = 'yes', paused_total = -5");
+      "UPDATE groups SET paused_since = 'yes', paused_total = -5 WHERE grp = 'h'; UPDATE groups SET version = 'new' "
+      "WHERE grp = 'i'");
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(wait<std::vector<ChainEvent>>([&](auto done) { store_->events(0, 10, std::move(done)); })->size(), 2U);
-    EXPECT_EQ(wait<std::vector<Command>>([&](auto done) { store_->commands(0, 10, std::move(done)); })->size(), 1U);
     EXPECT_TRUE(
         wait<std::vector<DeadLetter>>([&](auto done) { store_->dead_letters("", 10, std::move(done)); })->empty());
-    EXPECT_TRUE(wait<std::vector<std::string>>([&](auto done) { store_->paused_groups(std::move(done)); })->empty());
     submit("in-h-" + std::to_string(i), "h");
+    submit("in-i-" + std::to_string(i), "i");
+    EXPECT_TRUE(controls().empty());
   }
   set_log_sink(nullptr);
   EXPECT_EQ(stats().damaged, 4U);
-  for (const char* table : {"events 1", "commands 1", "dead_letters z", "groups h"})
+  for (const char* table : {"events 1", "groups i", "dead_letters z", "groups h"})
     EXPECT_EQ(log.count(table), 1) << table;
   EXPECT_TRUE(claim("h"));
 }
@@ -544,17 +538,22 @@ TEST_F(SqliteDamageTest, AStoreOfVersionOneIsBroughtForward) {
   // Back to the first schema, as far as its columns go.
   on_file(
       "DROP INDEX tasks_ready; DROP INDEX tasks_due; DROP INDEX tasks_by_group; DROP INDEX dead_letters_failed; DROP "
-      "INDEX commands_at; DROP "
-      "INDEX "
-      "refused_messages_at; DROP TABLE attempts; DROP TABLE "
+      "INDEX refused_messages_at; DROP TABLE attempts; DROP TABLE "
       "counts; DELETE FROM numbers; ALTER TABLE tasks DROP COLUMN due_after; ALTER TABLE tasks DROP COLUMN "
       "deadline_after; ALTER TABLE tasks DROP COLUMN attempt_began_at; ALTER TABLE tasks DROP COLUMN attempt_lines; "
       "ALTER "
       "TABLE tasks DROP COLUMN attempts_made; ALTER TABLE tasks DROP COLUMN format; ALTER TABLE tasks DROP COLUMN "
       "outline; ALTER TABLE dead_letters DROP "
       "COLUMN "
-      "format; ALTER TABLE events DROP COLUMN format; ALTER TABLE commands DROP COLUMN format; ALTER TABLE groups DROP "
-      "COLUMN format; ALTER TABLE dead_letters RENAME COLUMN plugin TO callback; CREATE INDEX tasks_ready ON tasks "
+      "format; ALTER TABLE events DROP COLUMN format; ALTER TABLE events DROP COLUMN ordinal; ALTER TABLE tasks DROP "
+      "COLUMN "
+      "events_made; ALTER TABLE groups DROP COLUMN limits; ALTER TABLE groups DROP COLUMN version; ALTER TABLE groups "
+      "DROP COLUMN format; CREATE TABLE commands (seq INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL, kind "
+      "TEXT "
+      "NOT NULL, target TEXT NOT NULL, arguments TEXT NOT NULL, actor TEXT NOT NULL); INSERT INTO commands (at, kind, "
+      "target, arguments, actor) VALUES (1, 'resize_group', 'h', 'old', ''), (2, 'resize_group', 'h', 'new', ''), (3, "
+      "'pause_group', 'g', '', ''); ALTER TABLE dead_letters RENAME COLUMN plugin TO callback; CREATE INDEX "
+      "tasks_ready ON tasks "
       "(grp, priority, seq) WHERE state = 1 AND due_at IS NULL; "
       "CREATE INDEX tasks_due ON tasks (grp, due_at) WHERE state = 1 AND due_at IS NOT NULL; PRAGMA "
       "user_version = 1");
@@ -563,6 +562,7 @@ TEST_F(SqliteDamageTest, AStoreOfVersionOneIsBroughtForward) {
   EXPECT_EQ(stats().tasks[static_cast<std::size_t>(ChainState::kReady)], 2U);
   EXPECT_EQ(wait<GroupCounts>([&](auto done) { store_->group_count("h", std::move(done)); })->ready, 1U);
   EXPECT_EQ(claim()->id(), "t");
+  EXPECT_EQ(controls(), (std::vector<GroupControl>{{.group = "h", .limits = "new"}}));
 }
 
 }  // namespace

@@ -101,11 +101,16 @@ void add_rows(Statement& rows, TaskPage& page, StoreTime now, DamagedRows& damag
 
 TaskPage list_by_prefix(Database& database, const TaskFilter& filter, StoreTime now, DamagedRows& damaged) {
   static const std::string sql =
-      std::string("SELECT ") + kSummaryColumns + kTaskTables + "WHERE t.id >= ?1 AND t.id < ?2 ORDER BY t.id LIMIT ?3";
+      std::string("SELECT ") + kSummaryColumns + kTaskTables +
+      "WHERE t.seq IN (SELECT seq FROM tasks WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT ?3) AND (?4 = '' OR t.grp = "
+      "?4) AND (?5 < 0 OR t.state = ?5) AND (?6 = '' OR (json_valid(t.tags) AND EXISTS (SELECT 1 FROM "
+      "json_each(t.tags) "
+      "WHERE value = ?6))) ORDER BY t.id LIMIT ?7";
   std::string behind = filter.id_prefix;  // The first text that does not begin so. (An id is UTF-8: no byte is 255.)
   behind.back() = static_cast<char>(static_cast<unsigned char>(behind.back()) + 1);
   StatementLease rows = database.prepare(sql.c_str());
-  rows->bind(filter.id_prefix).bind(behind).bind(filter.limit);
+  rows->bind(filter.id_prefix).bind(behind).bind(kMaxScanned).bind(filter.group);
+  rows->bind(filter.state ? static_cast<int>(*filter.state) : -1).bind(filter.tag).bind(filter.limit);
   TaskPage page;
   std::uint32_t seen = 0;
   add_rows(*rows, page, now, damaged, seen);
@@ -175,10 +180,29 @@ std::vector<GroupWork> groups_with_work(Database& database, StoreTime now) {
   return work;
 }
 
-std::vector<std::string> paused_groups(Database& database) {
-  StatementLease rows = database.prepare("SELECT grp FROM groups WHERE typeof(paused_since) = 'integer' ORDER BY grp");
-  std::vector<std::string> found;
-  while (rows->step()) found.push_back(rows->text(0));
+std::vector<GroupControl> group_controls(Database& database, const std::string& after, std::uint32_t limit) {
+  StatementLease rows = database.prepare(
+      "SELECT grp, typeof(paused_since) = 'integer', limits, version FROM groups WHERE grp > ?1 AND format <= ?2 AND "
+      "(typeof(paused_since) = 'integer' OR (typeof(limits) = 'text' AND limits <> '')) ORDER BY grp LIMIT ?3");
+  rows->bind(after).bind(row_format()).bind(limit);
+  std::vector<GroupControl> found;
+  while (rows->step()) {
+    found.push_back({rows->text(0), rows->integer(1) != 0, rows->type(2) == SQLITE_TEXT ? rows->text(2) : "",
+                     static_cast<std::uint64_t>(std::max<std::int64_t>(rows->integer(3), 0))});
+  }
+  return found;
+}
+
+std::vector<HeldClaim> claims_of(Database& database, const std::string& boot) {
+  StatementLease rows = database.prepare(
+      "SELECT id, epoch, claim_id, writes, cancel_requested FROM tasks WHERE owner = ? AND state IN (1, 2) AND state = "
+      "2 AND format <= ?");
+  rows->bind(boot).bind(row_format());
+  std::vector<HeldClaim> found;
+  while (rows->step()) {
+    found.push_back({rows->text(0), static_cast<std::uint64_t>(rows->integer(1)), rows->text(2),
+                     static_cast<std::uint64_t>(rows->integer(3)), rows->integer(4) != 0});
+  }
   return found;
 }
 

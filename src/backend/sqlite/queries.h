@@ -23,7 +23,9 @@ inline constexpr std::uint32_t kMaxScanned = 5'000;
 
 [[nodiscard]] std::vector<AttemptRecord> find_attempts(Database& database, std::uint64_t sequence, DamageLog& damage);
 [[nodiscard]] std::vector<GroupWork> groups_with_work(Database& database, StoreTime now);
-[[nodiscard]] std::vector<std::string> paused_groups(Database& database);
+[[nodiscard]] std::vector<GroupControl> group_controls(Database& database, const std::string& after,
+                                                       std::uint32_t limit);
+[[nodiscard]] std::vector<HeldClaim> claims_of(Database& database, const std::string& boot);
 [[nodiscard]] std::vector<GroupCounts> group_counts(Database& database, const std::string& after, std::uint32_t limit);
 [[nodiscard]] GroupCounts group_count(Database& database, const std::string& group);
 [[nodiscard]] StoreStats store_stats(Database& database);

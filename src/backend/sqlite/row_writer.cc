@@ -3,15 +3,12 @@
 #include <algorithm>
 
 #include "backend/sqlite/schema.h"
-#include "backend/sqlite/task_text.h"
 #include "cohort/base/log.h"
 #include "cohort/base/utf8.h"
 
 namespace cohort::sqlite {
 
 namespace {
-
-constexpr std::size_t kLargeRequest = 1'000;  // Bytes.
 
 std::optional<std::string> text_or_null(const std::string& text) {
   return text.empty() ? std::nullopt : std::optional(text);
@@ -33,27 +30,20 @@ const std::string& plugin_column(const ChainTask& task) {
 
 }  // namespace
 
-PreparedTask::PreparedTask(NewTask task) : request(std::move(task)), checked(check(request)) {
-  if (!checked) return;
-  hash = request_hash(request);
-  text = request_text(request);
-  tags = lines_text(request.tags);
-  if (text.size() > kLargeRequest) outline = outline_text(request);
-}
-
 void RowWriter::insert(const ChainTask& task, const PreparedTask& prepared) {
   StatementLease row = database_.prepare(
       "INSERT INTO tasks (seq, id, grp, state, priority, plugin, due_at, due_after, epoch, writes, claim_id, step, "
       "attempt, failures, attempt_open, alone, crashes, died_alone_with, suspect, ran, created_at, deadline_at, "
-      "deadline_after, ended_at, held_before, cancel_requested, message_id, progress, progress_note, error, tags, "
+      "deadline_after, ended_at, held_before, cancel_requested, message_id, events_made, progress, progress_note, "
+      "error, tags, "
       "idempotency_key, request_hash, outline, format) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, 0, '', 0, 0, 0, 0, 0, '[]', "
       "'', "
-      "0, 0, ?, ?, ?, ?, ?, 0, ?, 0, '', '', ?, ?, ?, ?, ?)");
+      "0, 0, ?, ?, ?, ?, ?, 0, ?, ?, 0, '', '', ?, ?, ?, ?, ?)");
   const std::optional<std::string> key = text_or_null(task.request.idempotency_key);
   row->bind(task.sequence).bind(task.id()).bind(task.request.group).bind(static_cast<int>(task.state));
   row->bind(static_cast<int>(task.request.priority)).bind(plugin_column(task)).bind(due_column(task));
   row->bind(due_after_column(task)).bind(task.created_at).bind(task.deadline_at).bind(task.deadline_after);
-  row->bind(task.ended_at).bind(task.held_before).bind(task.message_id);
+  row->bind(task.ended_at).bind(task.held_before).bind(task.message_id).bind(task.events_made);
   row->bind(prepared.tags).bind(key).bind(prepared.hash).bind(prepared.outline);
   row->bind(row_format()).run();
   StatementLease body =
@@ -70,8 +60,9 @@ void RowWriter::save(LoadedTask& loaded, bool body) {
       "= ?, claim_id = ?, step = ?, attempt = ?, failures = ?, attempt_open = ?, attempt_began_at = ?, attempt_lines = "
       "?, attempts_made = ?, alone = ?, crashes = ?, died_alone_with = ?, suspect = ?, ran = ?, deadline_at = ?, "
       "deadline_after = ?, started_at = ?, ended_at = ?, held_before = ?, cancel_requested = ?, message_id = ?, "
+      "events_made = ?, "
       "progress = ?, progress_note = ?, error = ?, format = ? WHERE seq = ? AND owner IS ? AND epoch = ?");
-  const std::string crashes = lines_text(task.crashes);
+  const std::string crashes = backend::lines_text(task.crashes);
   const std::optional<std::string> owner = text_or_null(task.owner);
   const std::optional<std::string> owner_before = text_or_null(loaded.owner);
   row->bind(static_cast<int>(task.state)).bind(plugin_column(task)).bind(due_column(task));
@@ -80,7 +71,11 @@ void RowWriter::save(LoadedTask& loaded, bool body) {
   row->bind(task.attempt_began_at).bind(task.attempt_lines).bind(task.attempts_made).bind(task.alone);
   row->bind(crashes).bind(task.died_alone_with).bind(task.suspect).bind(task.ran).bind(task.deadline_at);
   row->bind(task.deadline_after).bind(task.started_at).bind(task.ended_at).bind(task.held_before);
-  row->bind(task.cancel_requested).bind(task.message_id).bind(task.progress).bind(task.progress_note);
+  row->bind(task.cancel_requested)
+      .bind(task.message_id)
+      .bind(task.events_made)
+      .bind(task.progress)
+      .bind(task.progress_note);
   row->bind(task.error).bind(row_format()).bind(task.sequence).bind(owner_before).bind(loaded.epoch);
   row->run();
   if (database_.changes() == 0) {
@@ -93,7 +88,7 @@ void RowWriter::save(LoadedTask& loaded, bool body) {
   loaded.note_stored();
   if (!body) return;
   StatementLease rest = database_.prepare("UPDATE bodies SET context = ?, log = ? WHERE seq = ?");
-  const std::string log = lines_text(task.log);
+  const std::string log = backend::lines_text(task.log);
   rest->bind(task.context).bind(log).bind(task.sequence);
   rest->run();
 }
@@ -108,9 +103,14 @@ void RowWriter::remove(std::uint64_t sequence, const std::string& id, ChainState
 }
 
 void RowWriter::put_event(const ChainEvent& event) {
-  StatementLease row =
-      database_.prepare("INSERT INTO events (at, kind, task_id, grp, step, detail) VALUES (?, ?, ?, ?, ?, ?)");
-  row->bind(event.at).bind(to_string(event.kind)).bind(event.task_id).bind(event.group).bind(event.step);
+  StatementLease row = database_.prepare(
+      "INSERT INTO events (ordinal, at, kind, task_id, grp, step, detail) VALUES (?, ?, ?, ?, ?, ?, ?)");
+  row->bind(event.ordinal)
+      .bind(event.at)
+      .bind(to_string(event.kind))
+      .bind(event.task_id)
+      .bind(event.group)
+      .bind(event.step);
   row->bind(event.detail).run();
   news_.add_event(static_cast<std::uint64_t>(database_.last_row()));
 }
@@ -121,7 +121,7 @@ void RowWriter::put_letter(const DeadLetter& letter) {
   StatementLease row = database_.prepare(
       "INSERT OR IGNORE INTO dead_letters (task_id, grp, message_id, state, reason, plugin, step, attempts, "
       "failed_at, node, progress, log, original) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
-  const std::string log = lines_text(letter.log);
+  const std::string log = backend::lines_text(letter.log);
   row->bind(letter.task_id).bind(letter.group).bind(letter.message_id).bind(static_cast<int>(letter.state));
   row->bind(letter.reason).bind(letter.plugin).bind(letter.step).bind(letter.attempts).bind(letter.failed_at);
   row->bind(letter.node).bind(letter.progress).bind(log).bind(letter.original);
@@ -148,7 +148,7 @@ void RowWriter::put_attempts(const ChainTask& task, const std::vector<AttemptRec
   for (const AttemptRecord& each : attempts) {
     StatementLease row =
         database_.prepare("INSERT OR REPLACE INTO attempts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
-    const std::string log = lines_text(each.log);
+    const std::string log = backend::lines_text(each.log);
     row->bind(task.sequence).bind(each.number).bind(each.step).bind(each.attempt).bind(each.plugin).bind(each.node);
     row->bind(each.began_at).bind(each.ended_at).bind(each.outcome).bind(each.error).bind(log);
     row->bind(row_format()).run();
@@ -187,15 +187,15 @@ void RowWriter::poison_damaged(std::uint64_t sequence, const std::string& damage
       "suspect = 0, ran = 0, outline = NULL, created_at = CASE WHEN typeof(created_at) = 'integer' AND created_at >= 0 "
       "THEN created_at "
       "ELSE ?3 END, deadline_at = ?3, deadline_after = NULL, started_at = NULL, ended_at = ?3, held_before = 0, "
-      "cancel_requested = 0, message_id = '', progress = 0, progress_note = '', error = ?4, tags = '[]', request_hash "
+      "cancel_requested = 0, message_id = '', events_made = 0, progress = 0, progress_note = '', error = ?4, tags = "
+      "'[]', request_hash "
       "= "
       "'', idempotency_key = NULL, format = ?5 WHERE seq = ?6");
   const std::string reason = "its row cannot be read: " + damage;
   row->bind(id).bind(group).bind(now).bind(reason).bind(row_format()).bind(sequence).run();
   StatementLease body = database_.prepare(
-      "INSERT OR REPLACE INTO bodies (seq, request, payload, context, log) VALUES (?, '{\"format\":3,"
-      "\"steps\":[],\"deadline_ns\":1}', '{}', '{}', '[]')");
-  body->bind(sequence).run();
+      "INSERT OR REPLACE INTO bodies (seq, request, payload, context, log) VALUES (?, ?, '{}', '{}', '[]')");
+  body->bind(sequence).bind(std::string_view(backend::kTextOfDamaged)).run();
   must_recount_ = true;  // Which group and state it was counted under cannot be known: those columns may be damaged.
   put_letter({.task_id = id,
               .group = group,

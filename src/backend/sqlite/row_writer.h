@@ -9,6 +9,7 @@
 
 #include "backend/sqlite/database.h"
 #include "backend/sqlite/task_row.h"
+#include "backend/task_text.h"
 #include "cohort/base/function.h"
 #include "cohort/store/task_store.h"
 #include "store/chain_rules.h"
@@ -22,17 +23,7 @@ class Fenced : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// A request with the columns that are made of it. They are made on the caller's thread: the writer has enough to do.
-struct PreparedTask {
-  explicit PreparedTask(NewTask task);
-
-  NewTask request;
-  Result<void> checked;
-  std::string hash;
-  std::string text;
-  std::string tags;
-  std::optional<std::string> outline;
-};
+using backend::PreparedTask;
 
 /// A task in memory, and what the file has of it: every UPDATE compares owner and epoch with that.
 struct LoadedTask {

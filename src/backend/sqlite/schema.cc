@@ -16,8 +16,10 @@ constexpr int kApplicationId = 0x436f6874;  // "Coht"
 // `outline` is the request without its parameters, which lists read in place of a large one; NULL where the request is
 // small, and in rows of version 1.
 // Version 3: texts of requests have a number of their own (task_text.cc), and say `steps` where they said `callbacks`.
-// `counts` holds, for each group, how many tasks it has in the open states 0 to 2; under the empty name, how many tasks
-// there are in each state, and the number of dead letters as state 100.
+// Version 4: `groups` has the limits that operators set while nodes ran, where a log of commands had them before.
+// Events carry how many events their task has had. `counts` holds, for each group, how many tasks it has in the open
+// states 0 to 2; under the empty name, how many tasks there are in each state, and the number of dead letters as state
+// 100.
 //
 // Times are microseconds since 1970, durations nanoseconds. A ready task that must wait (start time, next attempt, kept
 // by its node) has due_at, and is not in the index by which tasks are claimed until its time has come.
@@ -156,6 +158,17 @@ CREATE TABLE counts (grp TEXT NOT NULL, state INTEGER NOT NULL, n INTEGER NOT NU
 )sql",
                                     R"sql(
 ALTER TABLE dead_letters RENAME COLUMN callback TO plugin;
+)sql",
+                                    R"sql(
+ALTER TABLE groups ADD COLUMN limits TEXT NOT NULL DEFAULT '';
+ALTER TABLE groups ADD COLUMN version INTEGER NOT NULL DEFAULT 0;
+INSERT OR IGNORE INTO groups (grp, paused_total, format)
+  SELECT DISTINCT target, 0, 4 FROM commands WHERE kind = 'resize_group' AND typeof(target) = 'text';
+UPDATE groups SET limits = coalesce((SELECT c.arguments FROM commands c WHERE c.kind = 'resize_group' AND c.target = grp
+  AND typeof(c.arguments) = 'text' AND c.format <= 4 ORDER BY c.seq DESC LIMIT 1), '');
+DROP TABLE commands;
+ALTER TABLE tasks ADD COLUMN events_made INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE events ADD COLUMN ordinal INTEGER NOT NULL DEFAULT 0;
 )sql"};
 
 }  // namespace

@@ -17,7 +17,7 @@ void recount(Database& database);
 
 /// The format of rows that this program writes. A row with a higher one was written by a newer program and is left
 /// alone.
-[[nodiscard]] constexpr std::int64_t row_format() { return 3; }
+[[nodiscard]] constexpr std::int64_t row_format() { return 4; }
 /// The state under which `counts` has the number of dead letters.
 inline constexpr int kLetterCount = 100;
 

@@ -130,9 +130,10 @@ void SqliteStore::pause_group(std::string group, bool paused, Completion<void> d
                      std::move(done));
 }
 
-void SqliteStore::command(Command command, Completion<std::uint64_t> done) {
-  impl_->write<std::uint64_t>([command = std::move(command)](Tables& tables) { return tables.command(command); },
-                              std::move(done));
+void SqliteStore::set_limits(std::string group, std::string limits, Completion<void> done) {
+  impl_->write<void>([group = std::move(group),
+                      limits = std::move(limits)](Tables& tables) { return tables.set_limits(group, limits); },
+                     std::move(done));
 }
 
 void SqliteStore::discard_dead_letter(std::string task_id, Completion<void> done) {
@@ -246,21 +247,15 @@ void SqliteStore::events(std::uint64_t after, std::uint32_t limit, Completion<st
       std::move(done));
 }
 
-void SqliteStore::commands(std::uint64_t after, std::uint32_t limit, Completion<std::vector<Command>> done) {
-  impl_->read<std::vector<Command>>(
-      [this, after, limit](Database& database) {
-        static const std::string sql =
-            std::string("SELECT ") + sqlite::kCommandColumns + " FROM commands WHERE seq > ? ORDER BY seq";
-        StatementLease rows = database.prepare(sql.c_str());
-        rows->bind(after);
-        return sqlite::read_rows<Command>(*rows, limit, "commands", sqlite::read_command, impl_->damage());
-      },
+void SqliteStore::controls(std::string after, std::uint32_t limit, Completion<std::vector<GroupControl>> done) {
+  impl_->read<std::vector<GroupControl>>(
+      [after = std::move(after), limit](Database& database) { return sqlite::group_controls(database, after, limit); },
       std::move(done));
 }
 
-void SqliteStore::paused_groups(Completion<std::vector<std::string>> done) {
-  impl_->read<std::vector<std::string>>([](Database& database) { return sqlite::paused_groups(database); },
-                                        std::move(done));
+void SqliteStore::claims_of(std::string boot, Completion<std::vector<HeldClaim>> done) {
+  impl_->read<std::vector<HeldClaim>>(
+      [boot = std::move(boot)](Database& database) { return sqlite::claims_of(database, boot); }, std::move(done));
 }
 
 void SqliteStore::group_counts(std::string after, std::uint32_t limit, Completion<std::vector<GroupCounts>> done) {

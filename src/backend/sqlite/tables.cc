@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "backend/sqlite/schema.h"
-#include "backend/sqlite/task_text.h"
 #include "cohort/base/log.h"
 
 namespace cohort::sqlite {
@@ -160,17 +159,22 @@ auto Tables::pause_of(const std::string& group) -> Pause& {
   if (found != pauses_.end()) return found->second;
   if (pauses_.size() >= kRemembered) pauses_.clear();
   Pause pause;
-  StatementLease row = database_.prepare("SELECT paused_since, paused_total, format FROM groups WHERE grp = ?");
+  StatementLease row =
+      database_.prepare("SELECT paused_since, paused_total, limits, version, format FROM groups WHERE grp = ?");
   row->bind(group);
   if (row->step()) {
-    pause.is_newer = row->type(2) == SQLITE_INTEGER && row->integer(2) > row_format();
+    pause.is_newer = row->type(4) == SQLITE_INTEGER && row->integer(4) > row_format();
     try {
       ColumnReader columns(*row);
       pause.since = columns.time_or_null();
       pause.total = std::min(columns.duration(), Duration(std::int64_t{1} << 61U));
+      pause.limits = columns.text();
+      pause.version = columns.integer(0, std::int64_t{1} << 61U);
     } catch (const Damaged& broken) {
       pause.since.reset();
       pause.total = {};
+      pause.limits.clear();
+      pause.version = 0;
       if (!pause.is_newer) forget_pause(group, broken.what());
     }
   }
@@ -186,7 +190,8 @@ void Tables::forget_pause(const std::string& group, const char* damage) {
 void Tables::mend() {
   std::vector<std::pair<std::string, std::string>> broken;
   {
-    StatementLease rows = database_.prepare("SELECT grp, paused_since, paused_total FROM groups WHERE format <= ?");
+    StatementLease rows =
+        database_.prepare("SELECT grp, paused_since, paused_total, limits, version FROM groups WHERE format <= ?");
     rows->bind(row_format());
     while (rows->step()) {
       try {
@@ -194,6 +199,8 @@ void Tables::mend() {
         static_cast<void>(columns.text());
         static_cast<void>(columns.time_or_null());
         static_cast<void>(columns.duration());
+        static_cast<void>(columns.text());
+        static_cast<void>(columns.number());
       } catch (const Damaged& damage) {
         broken.emplace_back(rows->text(0), damage.what());
       }
@@ -201,14 +208,11 @@ void Tables::mend() {
   }
   for (const auto& [group, damage] : broken) forget_pause(group, damage.c_str());
   // No number can come after the highest there is, so a damaged one would stop all that is written from then on.
-  for (const char* table : {"events", "commands"}) {
-    const std::string name = table;
-    database_.execute("DELETE FROM " + name + " WHERE seq > 1 << 62 OR seq < 0");
-    if (database_.changes() != 0) damage_.note(name, "of impossible numbers", "its number is out of range");
-    std::string repair = "UPDATE sqlite_sequence SET seq = (SELECT coalesce(max(seq), 0) FROM ";
-    repair.append(name).append(") WHERE name = '").append(name);
-    database_.execute(repair.append("' AND (typeof(seq) <> 'integer' OR seq NOT BETWEEN 0 AND 1 << 62)"));
-  }
+  database_.execute("DELETE FROM events WHERE seq > 1 << 62 OR seq < 0");
+  if (database_.changes() != 0) damage_.note("events", "of impossible numbers", "its number is out of range");
+  database_.execute(
+      "UPDATE sqlite_sequence SET seq = (SELECT coalesce(max(seq), 0) FROM events) WHERE name = 'events' AND "
+      "(typeof(seq) <> 'integer' OR seq NOT BETWEEN 0 AND 1 << 62)");
   const bool counts_are_good =
       database_.value("SELECT count(*) FROM counts WHERE typeof(n) <> 'integer' OR n < 0") == 0 &&
       database_.value(
@@ -226,10 +230,7 @@ Duration Tables::held(const std::string& group) {
 
 Result<void> Tables::pause_group(const std::string& group, bool paused) {
   Pause& pause = pause_of(group);
-  if (pause.is_newer) {
-    return Error{ErrorCode::kConflict,
-                 "the pause of group '" + group + "' was written by a newer version of Cohort; use that one"};
-  }
+  if (pause.is_newer) return newer_group(group);
   if (paused == pause.since.has_value()) return {};
   if (paused) {
     pause.since = now().steady;
@@ -238,10 +239,31 @@ Result<void> Tables::pause_group(const std::string& group, bool paused) {
     pause.since.reset();
     rows_.news().add_ready(group, Duration::zero());
   }
-  StatementLease row =
-      database_.prepare("INSERT OR REPLACE INTO groups (grp, paused_since, paused_total, format) VALUES (?, ?, ?, ?)");
-  row->bind(group).bind(pause.since).bind(pause.total).bind(row_format()).run();
+  save_pause(group, pause);
   return {};
+}
+
+Result<void> Tables::set_limits(const std::string& group, const std::string& limits) {
+  Pause& pause = pause_of(group);
+  if (pause.is_newer) return newer_group(group);
+  pause.limits = limits;
+  save_pause(group, pause);
+  return {};
+}
+
+Error Tables::newer_group(const std::string& group) {
+  return {ErrorCode::kConflict,
+          "the controls of group '" + group + "' were written by a newer version of Cohort; use that one"};
+}
+
+void Tables::save_pause(const std::string& group, Pause& pause) {
+  ++pause.version;
+  StatementLease row = database_.prepare(
+      "INSERT OR REPLACE INTO groups (grp, paused_since, paused_total, limits, version, format) VALUES (?, ?, ?, ?, ?, "
+      "?)");
+  row->bind(group).bind(pause.since).bind(pause.total).bind(pause.limits).bind(pause.version).bind(row_format());
+  row->run();
+  rows_.news().add_control();
 }
 
 auto Tables::boot_of(const std::string& boot) -> const Boot* {
@@ -269,7 +291,7 @@ bool Tables::came_back(const std::string& boot) {
 
 bool Tables::has_lease(const std::string& boot) {
   const Boot* const known = boot_of(boot);
-  return known != nullptr && !known->is_dead && known->lease_until > now().steady;
+  return known != nullptr && !known->is_dead;
 }
 
 void Tables::note_sign_of_life(const std::string& boot) {
@@ -423,6 +445,7 @@ IntakeAnswer Tables::refuse(const TakenIn& message, IntakeOutcome outcome, const
 }
 
 IntakeAnswer Tables::take_in(TakenIn& message) {
+  chain_rules::clean(message);
   {
     StatementLease row = database_.prepare("SELECT 1 FROM refused_messages WHERE message_id = ?");
     row->bind(message.message_id);

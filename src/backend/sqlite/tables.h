@@ -53,7 +53,8 @@ class Tables {
   Result<ChainTask> replay(const ReplayRequest& request);
   /// kConflict: its row is one of a newer program.
   Result<void> pause_group(const std::string& group, bool paused);
-  std::uint64_t command(const Command& command);
+  /// kConflict: likewise.
+  Result<void> set_limits(const std::string& group, const std::string& limits);
   Result<void> discard_dead_letter(const std::string& id);
   void set_number(const std::string& name, std::int64_t value);
   [[nodiscard]] std::int64_t number(const std::string& name);
@@ -65,6 +66,8 @@ class Tables {
   struct Pause {
     std::optional<WallTime> since;  // Steady.
     Duration total{};
+    std::string limits;  // Set while nodes ran; empty: the configuration's.
+    std::int64_t version = 0;
     bool is_newer = false;  // Written by a newer program, and not to be changed by this one.
   };
   struct Boot {
@@ -76,6 +79,8 @@ class Tables {
   [[nodiscard]] Duration held(const std::string& group);
   [[nodiscard]] Pause& pause_of(const std::string& group);
   void forget_pause(const std::string& group, const char* damage);
+  void save_pause(const std::string& group, Pause& pause);
+  [[nodiscard]] static Error newer_group(const std::string& group);
   [[nodiscard]] const Boot* boot_of(const std::string& boot);
   [[nodiscard]] bool came_back(const std::string& boot);
   [[nodiscard]] bool has_lease(const std::string& boot);

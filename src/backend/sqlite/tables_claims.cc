@@ -4,7 +4,6 @@
 
 #include "backend/sqlite/schema.h"
 #include "backend/sqlite/tables.h"
-#include "backend/sqlite/task_text.h"
 
 namespace cohort::sqlite {
 
@@ -90,7 +89,7 @@ std::optional<ChainTask> Tables::next_ready(const ClaimRequest& request, bool& m
       if (std::optional<ChainTask> task = read(static_cast<std::uint64_t>(*own))) return task;
     }
   }
-  const std::string without = lines_text(request.without_plugins);
+  const std::string without = backend::lines_text(request.without_plugins);
   // A damaged row is not ready any more once it was read, so the look begins anew.
   for (int damaged = 0; damaged < kMaxDamagedAtOnce; ++damaged) {
     std::optional<std::uint64_t> next;

@@ -7,7 +7,9 @@ Result<ChainRow> Tables::cancel(const std::string& id, const std::string& reason
   if (loaded == nullptr) return no_such_task(id);
   chain_rules::Effects effects;
   Result<ChainRow> answer = chain_rules::cancel(loaded->task, reason, now(), effects);
-  if (answer) save(*loaded, false, effects);
+  if (!answer) return answer;
+  if (answer->state == ChainState::kProcessing) rows_.news().add_control();
+  save(*loaded, false, effects);
   return answer;
 }
 
@@ -32,15 +34,6 @@ Result<ChainTask> Tables::replay(const ReplayRequest& request) {
   ChainTask copy = loaded->task;
   save(*loaded, false, effects);
   return copy;
-}
-
-std::uint64_t Tables::command(const Command& command) {
-  StatementLease row =
-      database_.prepare("INSERT INTO commands (at, kind, target, arguments, actor) VALUES (?, ?, ?, ?, ?)");
-  row->bind(now().wall).bind(to_string(command.kind)).bind(command.target).bind(command.arguments).bind(command.actor);
-  row->run();
-  rows_.news().add_command();
-  return static_cast<std::uint64_t>(database_.last_row());
 }
 
 Result<void> Tables::discard_dead_letter(const std::string& id) {

@@ -62,18 +62,12 @@ std::uint64_t Tables::remove_ended(Duration older_than, std::uint32_t limit) {
       .run();
   const auto events = static_cast<std::uint64_t>(database_.changes());
   for (const char* sql :
-       {"DELETE FROM commands WHERE seq IN (SELECT seq FROM commands c WHERE at <= ?1 AND format <= ?3 AND NOT (kind = "
-        "'resize_group' "
-        "AND "
-        "seq = (SELECT max(seq) FROM commands l WHERE l.kind = 'resize_group' AND l.target = c.target)) LIMIT ?2)",
-        "DELETE FROM refused_messages WHERE message_id IN (SELECT message_id FROM refused_messages WHERE at <= ?1 "
+       {"DELETE FROM refused_messages WHERE message_id IN (SELECT message_id FROM refused_messages WHERE at <= ?1 "
         "LIMIT "
         "?2)",
         "DELETE FROM boots WHERE boot IN (SELECT boot FROM boots WHERE dead = 1 AND lease_until <= ?1 LIMIT ?2)"}) {
     StatementLease row = database_.prepare(sql);
-    row->bind(before).bind(limit);
-    if (std::string_view(sql).find("?3") != std::string_view::npos) row->bind(row_format());
-    row->run();
+    row->bind(before).bind(limit).run();
   }
   boots_.clear();
   database_.prepare("DELETE FROM counts WHERE n = 0 AND grp <> ''")->run();

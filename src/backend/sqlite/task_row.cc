@@ -5,17 +5,17 @@
 #include <nlohmann/json.hpp>
 
 #include "backend/sqlite/schema.h"
-#include "backend/sqlite/task_text.h"
 #include "cohort/base/log.h"
 #include "cohort/base/utf8.h"
 
 namespace cohort::sqlite {
 
-#define COHORT_ROW_COLUMNS                                                                                     \
-  "t.seq, t.format, t.id, t.grp, t.state, t.priority, t.due_at, t.due_after, t.kept_until, t.owner, t.epoch, " \
-  "t.writes, t.claim_id, t.step, t.attempt, t.failures, t.attempt_open, t.attempt_began_at, t.attempt_lines, " \
-  "t.attempts_made, t.alone, t.crashes, t.died_alone_with, t.suspect, t.ran, t.created_at, t.deadline_at, "    \
-  "t.deadline_after, t.started_at, t.ended_at, t.held_before, t.cancel_requested, t.message_id, t.progress, "  \
+#define COHORT_ROW_COLUMNS                                                                                       \
+  "t.seq, t.format, t.id, t.grp, t.state, t.priority, t.due_at, t.due_after, t.kept_until, t.owner, t.epoch, "   \
+  "t.writes, t.claim_id, t.step, t.attempt, t.failures, t.attempt_open, t.attempt_began_at, t.attempt_lines, "   \
+  "t.attempts_made, t.alone, t.crashes, t.died_alone_with, t.suspect, t.ran, t.created_at, t.deadline_at, "      \
+  "t.deadline_after, t.started_at, t.ended_at, t.held_before, t.cancel_requested, t.message_id, t.events_made, " \
+  "t.progress, "                                                                                                 \
   "t.progress_note, t.error, t.tags, t.idempotency_key"
 
 const char* const kTaskColumns = COHORT_ROW_COLUMNS ", b.request, b.payload, b.context, b.log";
@@ -25,8 +25,7 @@ const char* const kTaskTables = " FROM tasks t LEFT JOIN bodies b ON b.seq = t.s
 const char* const kLetterColumns =
     "task_id, grp, message_id, state, reason, plugin, step, attempts, failed_at, node, progress, log, original, "
     "format";
-const char* const kEventColumns = "seq, at, kind, task_id, grp, step, detail, format";
-const char* const kCommandColumns = "seq, at, kind, target, arguments, actor, format";
+const char* const kEventColumns = "seq, ordinal, at, kind, task_id, grp, step, detail, format";
 const char* const kAttemptColumns =
     "number, step, attempt, plugin, node, began_at, ended_at, outcome, error, log, format";
 
@@ -42,20 +41,6 @@ void check_format(const Statement& row) {
   if (row.type(column) != SQLITE_INTEGER) throw Damaged("column 'format' is not a number");
   if (row.integer(column) > row_format()) throw Newer();
   if (row.integer(column) < 1) throw Damaged("column 'format' is not in its range");
-}
-
-// What the rules take for granted of a row.
-void check_consistency(const ChainTask& task) {
-  if (!is_utf8(task.id()) || task.id().empty()) throw Damaged("its id");
-  NewTask request = task.request;  // Without what is no part of a request's own rules.
-  if (is_sequence_reference(request.id)) request.id.clear();
-  request.payload.clear();
-  if (const Result<void> good = check(request); !good) throw Damaged(good.error().message);
-  if (task.step > task.request.steps.size()) throw Damaged("its step does not exist");
-  const bool is_open = !is_final(task.state) && task.state != ChainState::kPending;
-  if (is_open && task.current_step() == nullptr) throw Damaged("it is open and has no step left");
-  if (task.state == ChainState::kProcessing && task.owner.empty()) throw Damaged("it is claimed by nobody");
-  if (is_final(task.state) != task.ended_at.has_value()) throw Damaged("its end and its state do not agree");
 }
 
 void read_task(ColumnReader& columns, std::int64_t format, ChainTask& task) {
@@ -90,19 +75,20 @@ void read_task(ColumnReader& columns, std::int64_t format, ChainTask& task) {
   task.held_before = columns.duration();
   task.cancel_requested = columns.flag();
   task.message_id = columns.text();
+  task.events_made = columns.number();
   task.progress = columns.real();
   task.progress_note = columns.text();
   task.error = columns.text();
   task.request.tags = columns.lines();
   task.request.idempotency_key = columns.text_or_null();
-  read_request(columns.text(), task.request);
+  backend::read_request(columns.text(), task.request);
   if (format == 1 && !is_final(task.state) && !task.request.deadline_at) {
     task.deadline_after = task.request.deadline.value_or(NewTask::kDefaultDeadline);
   }
   task.request.payload = columns.text();
   task.context = columns.text();
   task.log = columns.lines();
-  check_consistency(task);
+  backend::check_consistency(task);
 }
 
 }  // namespace
@@ -151,8 +137,8 @@ std::string ColumnReader::text_or_null() {
 std::vector<std::string> ColumnReader::lines() {
   const std::string given = text();
   try {
-    return read_lines(given);
-  } catch (const nlohmann::json::exception&) {
+    return backend::read_lines(given);
+  } catch (const Damaged&) {
     --at_;
     damaged("a list of texts");
   }
@@ -182,8 +168,6 @@ TaskRow read_task_row(const Statement& row) {
     if (!read.is_newer) read_task(columns, format, read.task);
   } catch (const Damaged& broken) {
     read.damage = broken.what();
-  } catch (const nlohmann::json::exception&) {
-    read.damage = "column 'request' is not the JSON of a request";
   }
   return read;
 }
@@ -218,6 +202,7 @@ ChainEvent read_event(const Statement& row) {
   ColumnReader columns(row);
   ChainEvent event;
   event.sequence = columns.number();
+  event.ordinal = columns.number();
   event.at = columns.time();
   const std::optional<EventKind> kind = event_kind_of(columns.text());
   if (!kind) throw Damaged("column 'kind' is no kind of event");
@@ -227,21 +212,6 @@ ChainEvent read_event(const Statement& row) {
   event.step = columns.count();
   event.detail = columns.text();
   return event;
-}
-
-Command read_command(const Statement& row) {
-  check_format(row);
-  ColumnReader columns(row);
-  Command command;
-  command.sequence = columns.number();
-  command.at = columns.time();
-  const std::optional<CommandKind> kind = command_kind_of(columns.text());
-  if (!kind) throw Damaged("column 'kind' is no kind of command");
-  command.kind = *kind;
-  command.target = columns.text();
-  command.arguments = columns.text();
-  command.actor = columns.text();
-  return command;
 }
 
 AttemptRecord read_attempt(const Statement& row) {

@@ -1,22 +1,18 @@
 #pragma once
 
 #include <exception>
-#include <stdexcept>
 #include <string>
 #include <unordered_set>
 #include <vector>
 
 #include "backend/sqlite/database.h"
+#include "backend/task_text.h"
 #include "cohort/base/mutex.h"
 #include "cohort/store/task_store.h"
 
 namespace cohort::sqlite {
 
-/// A value of a row that cannot be what this program has written. Thrown and caught in this folder only.
-class Damaged : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
+using backend::Damaged;
 
 /// The row was written by a newer program, which alone can read it. It is skipped, and is no damage.
 class Newer : public std::exception {};
@@ -68,8 +64,6 @@ extern const char* const kLetterColumns;
 [[nodiscard]] DeadLetter read_letter(const Statement& row);
 extern const char* const kEventColumns;
 [[nodiscard]] ChainEvent read_event(const Statement& row);
-extern const char* const kCommandColumns;
-[[nodiscard]] Command read_command(const Statement& row);
 extern const char* const kAttemptColumns;
 [[nodiscard]] AttemptRecord read_attempt(const Statement& row);
 

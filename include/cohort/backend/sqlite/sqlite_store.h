@@ -70,6 +70,8 @@ class SqliteStore final : public TaskStore {
   /// Checks the whole file. kInternal: the file is damaged; the message says how.
   void check_integrity(Completion<void> done);
 
+  /// The lock on the folder proves that no other process uses the store.
+  [[nodiscard]] bool is_shared() const override { return false; }
   void submit(std::vector<NewTask> tasks, Completion<std::vector<Result<Submitted>>> done) override;
   void take_in(std::vector<TakenIn> messages, Completion<std::vector<IntakeAnswer>> done) override;
   void join(NodeLease node, Duration lease, Completion<void> done) override;
@@ -78,13 +80,14 @@ class SqliteStore final : public TaskStore {
   void take_over(std::string boot, bool all_others, Completion<std::vector<std::string>> done) override;
   void claim(ClaimRequest request, Completion<ClaimAnswer> done) override;
   void write(Claim claim, std::uint64_t number, RunnerWrite write, Completion<ChainRow> done) override;
+  void claims_of(std::string boot, Completion<std::vector<HeldClaim>> done) override;
   void groups_with_work(Completion<std::vector<GroupWork>> done) override;
   void ready(std::string task_id, Completion<ChainTask> done) override;
   void cancel(std::string task_id, std::string reason, Completion<ChainRow> done) override;
   void replay(ReplayRequest request, Completion<ChainTask> done) override;
   void pause_group(std::string group, bool paused, Completion<void> done) override;
-  void command(Command command, Completion<std::uint64_t> done) override;
-  void commands(std::uint64_t after, std::uint32_t limit, Completion<std::vector<Command>> done) override;
+  void set_limits(std::string group, std::string limits, Completion<void> done) override;
+  void controls(std::string after, std::uint32_t limit, Completion<std::vector<GroupControl>> done) override;
   [[nodiscard]] std::shared_ptr<void> watch(StoreWatch watch) override;
   void get(std::string task_id, Completion<ChainTask> done) override;
   void attempts(std::string task_id, Completion<std::vector<AttemptRecord>> done) override;
@@ -93,7 +96,6 @@ class SqliteStore final : public TaskStore {
   void dead_letter(std::string task_id, Completion<DeadLetter> done) override;
   void discard_dead_letter(std::string task_id, Completion<void> done) override;
   void events(std::uint64_t after, std::uint32_t limit, Completion<std::vector<ChainEvent>> done) override;
-  void paused_groups(Completion<std::vector<std::string>> done) override;
   void group_counts(std::string after, std::uint32_t limit, Completion<std::vector<GroupCounts>> done) override;
   void group_count(std::string group, Completion<GroupCounts> done) override;
   void stats(Completion<StoreStats> done) override;
