@@ -351,6 +351,29 @@ TEST(ChoresThreadsTest, ASlowDestructorKeepsNoTimerWaiting) {
   EXPECT_EQ(slow.await().status, TaskStatus::kTimedOutQueued);
 }
 
+TEST(ChoresThreadsTest, ABodyThatWasInTheExecutorMeanwhileIsNotTakenForBlocked) {
+  std::atomic<int> probes{0};
+  std::atomic<bool> has_called{false};
+  GroupExecutor executor({.threads = 1, .blocked_probe = [&](std::int32_t) {
+                            if (++probes != 1) return false;
+                            while (!has_called) std::this_thread::yield();
+                            return true;  // As if it had waited for the executor's lock just now.
+                          }});
+  std::atomic<bool> other_ran{false};
+  bool ran_beside = false;
+  auto body = executor.submit("a", "runs", [&] {
+    while (probes == 0) std::this_thread::yield();
+    static_cast<void>(executor.stats());
+    has_called = true;
+    while (probes < 4) std::this_thread::yield();
+    ran_beside = other_ran;
+  });
+  auto other = executor.submit("b", "waits", [&] { other_ran = true; });
+  EXPECT_TRUE(body.await().ok());
+  EXPECT_TRUE(other.await().ok());
+  EXPECT_FALSE(ran_beside) << "no thread stood in for a body that was not blocked";
+}
+
 TEST(ChoresThreadsTest, WorkersThatSpinAreToldToStop) {
   GroupExecutor executor({.threads = 2, .blocked_probe = [](std::int32_t) { return false; }});
   std::vector<TaskHandle<void>> spinning;

@@ -160,10 +160,17 @@ class ThreadDriver {
     ThreadDriver& driver;
     std::unique_ptr<Turn> turn = std::make_unique<Turn>();
     CondVar wake;
-    std::atomic<bool> called{false};   // Set with the lock held: it has a slot, or its wait is over.
-    std::atomic<bool> in_body{false};  // In a user's code: only there a thread can block.
-    Duration outside{0};               // Its own: how long the body has waited for the driver so far.
-    bool is_guest = false;             // It is a caller's, and has no slot.
+    std::atomic<bool> called{false};          // Set with the lock held: it has a slot, or its wait is over.
+    std::atomic<bool> in_body{false};         // In a user's code: only there a thread can block.
+    std::atomic<std::uint32_t> left_body{0};  // How often it left it: counted by its own thread.
+
+    void enter_body() { in_body.store(true, std::memory_order_relaxed); }
+    void leave_body() {
+      left_body.store(left_body.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+      in_body.store(false, std::memory_order_relaxed);
+    }
+    Duration outside{0};    // Its own: how long the body has waited for the driver so far.
+    bool is_guest = false;  // It is a caller's, and has no slot.
     bool has_slot = false;
     bool for_chores = false;        // Without a slot: counted in chore_threads_.
     std::uint64_t chore_turns = 0;  // How many had been taken by anybody when it had taken its last one.
@@ -192,12 +199,12 @@ class ThreadDriver {
         : runner_(current_runner_),
           was_in_body_(runner_ != nullptr && runner_->in_body.load(std::memory_order_relaxed)),
           clock_(was_in_body_ ? clock : nullptr) {
-      if (was_in_body_) runner_->in_body.store(false, std::memory_order_relaxed);
+      if (was_in_body_) runner_->leave_body();
       if (clock_ != nullptr) since_ = clock_->now();
     }
     ~OutsideBody() {
       if (clock_ != nullptr) runner_->outside += clock_->now() - since_;
-      if (was_in_body_) runner_->in_body.store(true, std::memory_order_relaxed);
+      if (was_in_body_) runner_->enter_body();
     }
     OutsideBody(const OutsideBody&) = delete;
     OutsideBody& operator=(const OutsideBody&) = delete;

@@ -23,13 +23,13 @@ Time ThreadDriver::run_turn(Runner& runner, Time now) {
 // Until they have taken as long as a turn should; the rest goes back.
 Time ThreadDriver::run_chores(Runner& runner, Time now) {
   const Time end = now + Turn::kLength;
-  runner.in_body.store(true, std::memory_order_relaxed);
+  runner.enter_body();
   while (const Chore* chore = runner.turn->begin_chore(now)) {
     internal::perform(*chore, *this);
     now = clock_.now();
     if (now >= end) break;
   }
-  runner.in_body.store(false, std::memory_order_relaxed);
+  runner.leave_body();
   runner.turn->left_body = now;
   return now;
 }
@@ -37,7 +37,7 @@ Time ThreadDriver::run_chores(Runner& runner, Time now) {
 // False when the turn is no longer this thread's: the task suspended, or was let go. Sets `now` to the end of the task.
 bool ThreadDriver::run_body(TaskRecord& record, Runner& runner, Time& now) {
   runner.outside = Duration(0);
-  runner.in_body.store(true, std::memory_order_relaxed);  // The listener is users' code too.
+  runner.enter_body();  // The listener is users' code too.
   if (listener_ && !runner.turn->goes_on) tell(TaskEvent::Kind::kStarted, record, now);
   for (;;) {
     if (TaskExtras* extras = record.extras_if_any(); extras != nullptr && extras->await_request) {
@@ -47,7 +47,7 @@ bool ThreadDriver::run_body(TaskRecord& record, Runner& runner, Time& now) {
     bool ended = false;
     {
       CurrentTaskScope current(&record);
-      runner.in_body.store(true, std::memory_order_relaxed);
+      runner.enter_body();
       ended = record.run();
     }
     if (ended) {
@@ -56,7 +56,7 @@ bool ThreadDriver::run_body(TaskRecord& record, Runner& runner, Time& now) {
       break;
     }
     // What comes now is waiting for this driver's own lock, which is neither the body's time nor its blocking.
-    runner.in_body.store(false, std::memory_order_relaxed);
+    runner.leave_body();
     note_outside(record, runner);
     runner.turn->left_body = clock_.now();
     if (suspend(record, runner)) return false;
@@ -70,7 +70,7 @@ bool ThreadDriver::run_body(TaskRecord& record, Runner& runner, Time& now) {
     const bool told = record.publish(now);
     if (told || listener_) now = clock_.now();  // What they did is no time of the next task's.
   }
-  runner.in_body.store(false, std::memory_order_relaxed);  // Not before: a result's waiters may be user code too.
+  runner.leave_body();  // Not before: a result's waiters may be user code too.
   runner.turn->left_body = now;
   if (!record.let_go) return true;
   with_scheduler([&](Scheduler<>& scheduler, Time at) { scheduler.finish_let_go(record, at); });

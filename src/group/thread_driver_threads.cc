@@ -129,9 +129,9 @@ bool ThreadDriver::next_turn(Runner& runner) {
       follow_up(after, now);
     }
     if (!after.empty()) {
-      runner.in_body.store(true, std::memory_order_relaxed);  // It may be users' code.
+      runner.enter_body();  // It may be users' code.
       perform(after);
-      runner.in_body.store(false, std::memory_order_relaxed);
+      runner.leave_body();
     }
     if (next == Next::kRun) return true;
     if (next == Next::kRest && !rest(runner)) return false;

@@ -92,6 +92,7 @@ void ThreadDriver::look_around() {
     std::uint64_t turns;
     std::uint32_t begun;
     std::int32_t thread_id;
+    std::uint32_t left_body;
     bool blocked = false;
   };
   std::vector<Suspect> suspects;
@@ -110,7 +111,8 @@ void ThreadDriver::look_around() {
       scheduler_.give_back(turn, now);
       leave_batch(*runner);
       if (runner->blocked || runner->for_chores || now < runner->probe_at) continue;
-      suspects.push_back({runner.get(), runner->turns, turn.begun(), runner->thread_id});
+      suspects.push_back({runner.get(), runner->turns, turn.begun(), runner->thread_id,
+                          runner->left_body.load(std::memory_order_relaxed)});
     }
     help_with_chores(now, after);  // A probe may take long: chores do not wait for it.
     follow_up(after, now);
@@ -131,6 +133,8 @@ void ThreadDriver::look_around() {
   for (const Suspect& each : suspects) {
     Runner& runner = *each.runner;
     if (!runner.in_turn || runner.turns != each.turns || runner.turn->begun() != each.begun) continue;
+    // It has been in the executor since: what the probe saw may have been a wait for the lock.
+    if (runner.left_body.load(std::memory_order_relaxed) != each.left_body) continue;
     if (each.blocked) {
       if (each.begun != 0 && !runner.turn->of_chores) {
         runner.turn->tasks[each.begun - 1]->group->tends_to_block = true;

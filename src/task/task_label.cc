@@ -35,13 +35,15 @@ void copy(char* to, const char* from, std::size_t size) {
 // Numbers that nobody outside this process knows: two for the length, two for each eight bytes of the longest key.
 using Secrets = std::array<std::uint64_t, 2 + 2 * (TaskLabel::kMaxKeyBytes / 8 + 1)>;
 
-const Secrets& secrets_of_process() {
-  static const Secrets secrets = [] {
-    Secrets made{};
-    const KeyedHash random;
-    for (std::size_t i = 0; i < made.size(); ++i) made[i] = random("group key " + std::to_string(i));
-    return made;
-  }();
+Secrets make_secrets() {
+  Secrets made{};
+  const KeyedHash random;
+  for (std::size_t i = 0; i < made.size(); ++i) made[i] = random("group key " + std::to_string(i));
+  return made;
+}
+
+[[gnu::always_inline]] inline const Secrets& secrets_of_process() {
+  static const Secrets secrets = make_secrets();
   return secrets;
 }
 
@@ -79,17 +81,27 @@ void TaskLabel::copy_elsewhere(const TaskLabel& other) {
 // the hash. Two keys have the same hash with a chance of 2^-32, even if an attacker has chosen them.
 std::uint32_t TaskLabel::hash(std::string_view key) {
   const std::uint64_t* secret = secrets_of_process().data();
+  const std::size_t size = std::min(key.size(), kMaxKeyBytes + 1);
   std::uint64_t sum = secret[0] + secret[1] * key.size();
   const auto add = [&](std::uint64_t letters) {
     secret += 2;
     sum += (secret[0] + (letters & 0xFFFF'FFFFU)) * (secret[1] + (letters >> 32));
   };
-  const char* next = key.data();
-  std::size_t left = std::min(key.size(), kMaxKeyBytes + 1);
-  for (; left > 8; left -= 8, next += 8) add(word(next));
-  std::uint64_t rest = 0;
-  copy(reinterpret_cast<char*>(&rest), next, left);
-  add(rest);
+  // The last word may overlap the one before it: two keys of one length still differ in a letter.
+  const char* const data = key.data();
+  if (size >= 8) {
+    for (std::size_t at = 0; at + 8 < size; at += 8) add(word(data + at));
+    add(word(data + size - 8));
+  } else if (size >= 4) {
+    std::uint32_t first = 0;
+    std::uint32_t last = 0;
+    std::memcpy(&first, data, sizeof(first));
+    std::memcpy(&last, data + size - sizeof(last), sizeof(last));
+    add(first | std::uint64_t{last} << 32);
+  } else if (size > 0) {
+    const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(data[at]); };
+    add(byte(0) | std::uint64_t{byte(size / 2)} << 8 | std::uint64_t{byte(size - 1)} << 16);
+  }
   return static_cast<std::uint32_t>(sum >> 32);
 }
 
