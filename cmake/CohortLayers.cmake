@@ -57,11 +57,12 @@ endfunction()
 
 set(cohort_layers_without_threads step store broker api node)
 
-# A test program: what it tests, private headers of src/ included. LABEL: one that test presets may leave out. Only those
+# A test program: what it tests, private headers of src/ included. LABEL: one that test presets may leave out.
+# FIXTURE: a server that its tests need. Only those
 # that spend their time in code of their own, or count what optimised code does, are optimised as the library is; the
 # others are to be built quickly.
 function(cohort_test name)
-  cmake_parse_arguments(arg "" "LABEL" "" ${ARGN})
+  cmake_parse_arguments(arg "" "LABEL;FIXTURE" "" ${ARGN})
   add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(${name} PRIVATE cohort::core cohort_warnings GTest::gtest_main)
@@ -75,7 +76,8 @@ function(cohort_test name)
       set_source_files_properties(${quickly_built} PROPERTIES COMPILE_OPTIONS ${level})
     endif()
   endif()
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 600 LABELS "${arg_LABEL}")
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 600 LABELS "${arg_LABEL}"
+    FIXTURES_REQUIRED "${arg_FIXTURE}")
 endfunction()
 
 function(cohort_add_layer_tests)

@@ -18,16 +18,16 @@ namespace cohort {
 
 using namespace std::chrono_literals;
 
-enum class StoreKind { kMemory, kSqlite };
+enum class StoreKind { kMemory, kSqlite, kPostgres };
+
+/// Makes the world of a kind of store, and names the kind.
+[[nodiscard]] std::unique_ptr<StoreWorld> make_world(StoreKind kind);
+[[nodiscard]] std::string name_of(StoreKind kind);
 
 class TaskStoreContract : public testing::TestWithParam<StoreKind> {
  protected:
   TaskStoreContract() {
-    if (GetParam() == StoreKind::kMemory) {
-      world_ = std::make_unique<MemoryStoreWorld>();
-    } else {
-      world_ = std::make_unique<SqliteStoreWorld>();
-    }
+    world_ = make_world(GetParam());
     EXPECT_TRUE(join("boot-a"));
   }
 

@@ -1,0 +1,499 @@
+#include "backend/postgres/postgres_store_impl.h"
+
+#include <algorithm>
+#include <charconv>
+#include <future>
+#include <random>
+#include <string_view>
+#include <utility>
+
+#include "backend/postgres/schema.h"
+#include "backend/postgres/statements.h"
+#include "cohort/base/log.h"
+
+namespace cohort {
+
+using postgres::Answers;
+using postgres::Column;
+using postgres::Failure;
+using postgres::Link;
+using postgres::Parameters;
+using postgres::Purpose;
+using postgres::Row;
+using postgres::Statement;
+using postgres::Type;
+
+namespace {
+
+const Statement kRenewBoot = {
+    "renew",
+    "UPDATE boots SET renewals = renewals + 1, lease = $2::bigint WHERE boot = $1::text AND NOT "
+    "dead RETURNING renewals"};
+const Statement kComeBack = {"come_back",
+                             "UPDATE boots SET came_back = true WHERE boot = $1::text AND dead AND NOT came_back"};
+// The boots that live, as far as is known; in the first row, whether tasks have an owner that does not.
+const Statement kAlive = {
+    "alive",
+    "SELECT '', 0::bigint, 0::bigint, EXISTS (SELECT 1 FROM tasks t WHERE t.owner IS NOT NULL AND t.state IN (1, 2) "
+    "AND "
+    "t.format <= $1::bigint AND NOT EXISTS (SELECT 1 FROM boots o WHERE o.boot = t.owner AND NOT o.dead)) UNION ALL "
+    "SELECT boot, renewals, lease, false FROM boots WHERE NOT dead"};
+
+const Statement kSubmitted = {"submitted", "SELECT seq, grp FROM submitted WHERE at > $1::bigint"};
+
+// What is old goes in bounded steps. The first column of each says how much went.
+const Statement kRemoveTasks = {
+    "remove_tasks",
+    "WITH old AS MATERIALIZED (SELECT seq, id FROM tasks WHERE ended_at IS NOT NULL AND ended_at <= $1::bigint AND "
+    "state "
+    "BETWEEN 3 AND 7 AND format <= $3::bigint ORDER BY ended_at LIMIT $2::bigint FOR UPDATE SKIP LOCKED), b AS (DELETE "
+    "FROM bodies USING old WHERE bodies.seq = old.seq), a AS (DELETE FROM attempts USING old WHERE attempts.seq = "
+    "old.seq), l AS (DELETE FROM dead_letters USING old WHERE dead_letters.task_id = old.id AND dead_letters.format <= "
+    "$3::bigint), t AS (DELETE FROM tasks USING old WHERE tasks.seq = old.seq RETURNING 1) SELECT count(*) FROM t"};
+const Statement kRemoveEvents = {
+    "remove_events",
+    "WITH gone AS (DELETE FROM events WHERE id IN (SELECT id FROM events WHERE number IS NOT NULL AND at <= $1::bigint "
+    "AND format <= $3::bigint AND number <= coalesce((SELECT value FROM numbers WHERE name = 'cursor:relay'), "
+    "9223372036854775807) ORDER BY number LIMIT $2::bigint) RETURNING 1) SELECT count(*) FROM gone"};
+const Statement kRemoveLetters = {
+    "remove_old_letters",
+    "WITH gone AS (DELETE FROM dead_letters WHERE task_id IN (SELECT d.task_id FROM dead_letters d WHERE d.failed_at "
+    "<= "
+    "$1::bigint AND d.format <= $3::bigint AND NOT EXISTS (SELECT 1 FROM tasks t WHERE t.id = d.task_id) ORDER BY "
+    "d.failed_at LIMIT $2::bigint) RETURNING 1) SELECT count(*) FROM gone"};
+const Statement kRemoveRefused = {"remove_refused",
+                                  "WITH gone AS (DELETE FROM refused_messages WHERE message_id IN (SELECT message_id "
+                                  "FROM refused_messages WHERE at <= "
+                                  "$1::bigint LIMIT $2::bigint) RETURNING 1) SELECT count(*) FROM gone"};
+// The row of a boot goes only when nothing names it.
+const Statement kRemoveBoots = {"remove_boots",
+                                "WITH gone AS (DELETE FROM boots WHERE boot IN (SELECT b.boot FROM boots b WHERE "
+                                "b.dead AND b.died_at <= $1::bigint "
+                                "AND NOT EXISTS (SELECT 1 FROM tasks t WHERE t.owner = b.boot AND t.state IN (1, 2)) "
+                                "LIMIT $2::bigint) RETURNING 1) "
+                                "SELECT count(*) FROM gone"};
+const Statement kRemoveSubmitted = {
+    "remove_submitted",
+    "WITH gone AS (DELETE FROM submitted WHERE at <= $1::bigint RETURNING 1) SELECT count(*) FROM gone"};
+
+constexpr std::int64_t kMicros = 1'000'000;
+
+std::string make_instance() {
+  std::random_device device;
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string id;
+  for (int i = 0; i < 16; ++i) id += kDigits[device() % 16];
+  return id;
+}
+
+PostgresOptions completed(PostgresOptions options) {
+  if (!options.offset) options.offset = [] { return Duration::zero(); };
+  options.writers = std::clamp(options.writers, 1U, 4U);
+  options.max_batch = std::clamp(options.max_batch, 1U, 10'000U);
+  return options;
+}
+
+std::int64_t now_us() { return system_wall_clock().now().time_since_epoch().count(); }
+
+}  // namespace
+
+PostgresStore::Impl::Impl(PostgresOptions options)
+    : options_(completed(std::move(options))),
+      version_(options_.version.value_or(postgres::schema_version())),
+      instance_(make_instance()),
+      channel_("cohort_" + options_.schema),
+      lease_clock_(options_.lease_clock != nullptr ? *options_.lease_clock : boottime_clock()) {
+  settings_ = {
+      .format = version_,
+      .max_batch = options_.max_batch,
+      .patience = options_.patience,
+      .offset = options_.offset,
+      .committed = [this](const StoreNews& news, bool has_events) { committed(news, has_events); },
+      .failed = [this](const Failure& failure) { note_failure(failure); },
+      .worked = [this] { note_success(); },
+      .notification = [this](const StoreNews& news, bool has_events) { return notification_of(news, has_events); },
+      .channel = channel_};
+}
+
+Result<void> PostgresStore::Impl::open() {
+  postgres::ServerNote note;
+  auto connection = postgres::connect(options_, Purpose::kWrite, note);
+  if (!connection) return connection.error();
+  auto prepared = postgres::prepare_schema(connection->get(), options_.schema, options_.migrate, version_);
+  if (!prepared) return prepared;
+  note_timeline(note.timeline);
+  make_links();
+  loop_.start();
+  loop_.post([this] {
+    for (const auto& each : writers_) each->open();
+    for (Reader& each : readers_) each.link->open();
+    listener_->open();
+    leader_->open();
+    look_for_submitted();
+  });
+  return {};
+}
+
+PostgresStore::Impl::~Impl() {
+  is_closing_ = true;
+  if (!leader_) return;
+  const auto resigned = std::make_shared<std::promise<void>>();
+  loop_.post([this, resigned] { leader_->resign([resigned] { resigned->set_value(); }); });
+  static_cast<void>(resigned->get_future().wait_for(std::chrono::seconds(1)));
+  std::promise<void> closed;
+  loop_.post([&] {
+    for (const auto& each : writers_) each->close();
+    for (Reader& each : readers_) {
+      each.link->close();
+      for (const AskedRef& asked : std::exchange(each.waiting, {})) {
+        asked->told({.failure = Failure{"", "the store has been closed"}});
+      }
+    }
+    listener_->close();
+    leader_->close();
+    closed.set_value();
+  });
+  closed.get_future().wait();
+  loop_.stop();
+}
+
+// --- connections
+
+postgres::Connect PostgresStore::Impl::connector(Purpose purpose) {
+  return [this, purpose]() -> Result<postgres::ConnectionRef> {
+    postgres::ServerNote note;
+    auto connection = postgres::connect(options_, purpose, note);
+    if (!connection) return connection.error();
+    if (purpose == Purpose::kListen) {
+      const std::string sql = "LISTEN " + postgres::quoted(channel_);
+      const postgres::ResultRef listening(PQexec(connection->get(), sql.c_str()), &PQclear);
+      if (PQresultStatus(listening.get()) != PGRES_COMMAND_OK) {
+        return Error{ErrorCode::kUnavailable, std::string("LISTEN failed: ") + PQerrorMessage(connection->get())};
+      }
+    }
+    note_timeline(note.timeline);
+    return connection;
+  };
+}
+
+void PostgresStore::Impl::make_links() {
+  for (std::uint32_t i = 0; i < options_.writers; ++i) {
+    writers_.push_back(std::make_unique<postgres::Writer>(loop_, connector(Purpose::kWrite), settings_));
+  }
+  for (const Line line : {Line::kRows, Line::kScans, Line::kLeases}) {
+    Reader& each = readers_.at(static_cast<std::size_t>(line));
+    const auto down = [this, &each](const Failure& failure) {
+      note_failure(failure);
+      give_up_old(each, failure);
+    };
+    each.link = std::make_unique<Link>(loop_, connector(line == Line::kScans ? Purpose::kScan : Purpose::kRead),
+                                       Link::Hooks{.up = [this, &each] { go_on(each); }, .down = down});
+    loop_.add(*each.link);
+  }
+  // What was told while nobody listened is not told again: watchers look at everything.
+  listener_ =
+      std::make_unique<Link>(loop_, connector(Purpose::kListen),
+                             Link::Hooks{.up = [this] { watchers_.tell({.everything = true}); },
+                                         .down = [this](const Failure& failure) { note_failure(failure); },
+                                         .notified = [this](const std::string& notification) { hear(notification); }});
+  loop_.add(*listener_);
+  leader_ = std::make_unique<postgres::Leader>(
+      loop_, connector(Purpose::kRead), instance_,
+      postgres::Leader::Hooks{.numbered = [this](std::uint64_t last) { numbered(last); },
+                              .is_closing = [this] { return is_closing_.load(); }});
+}
+
+// After a failover the new server may lack commits that the old one has acknowledged.
+void PostgresStore::Impl::note_timeline(const std::string& timeline) {
+  if (timeline.empty()) return;
+  MutexLock lock(mutex_);
+  if (!timeline_.empty() && timeline_ != timeline) {
+    COHORT_LOG(kWarning, "store", "another PostgreSQL server has taken over; this node joins again",
+               {"timeline", timeline});
+  }
+  timeline_ = timeline;
+}
+
+void PostgresStore::Impl::note_failure(const Failure& failure) {
+  if (!failure.is_lost() && !failure.state.starts_with("57") && !failure.state.starts_with("53") &&
+      !failure.state.starts_with("25")) {
+    return;
+  }
+  Error error = failure.to_error();
+  error.code = ErrorCode::kUnavailable;
+  MutexLock lock(mutex_);
+  if (!trouble_ && !is_closing_) {
+    COHORT_LOG(kWarning, "store", "the PostgreSQL server cannot be used at the moment", {"error", error.message});
+  }
+  trouble_ = std::move(error);
+}
+
+void PostgresStore::Impl::note_success() {
+  MutexLock lock(mutex_);
+  if (trouble_) COHORT_LOG(kInfo, "store", "the PostgreSQL server works again");
+  trouble_.reset();
+}
+
+// --- calls
+
+bool PostgresStore::Impl::enter() {
+  if (is_closing_) return false;
+  if (open_calls_.fetch_add(1, std::memory_order_relaxed) < options_.max_queued) return true;
+  leave();
+  return false;
+}
+
+Error PostgresStore::Impl::refusal() const {
+  if (is_closing_) return {ErrorCode::kEnded, "the store has been closed"};
+  return {ErrorCode::kRejected,
+          "the store has " + std::to_string(options_.max_queued) + " calls waiting already; submit more slowly"};
+}
+
+postgres::Writer& PostgresStore::Impl::writer_for(const std::string& name) {
+  return *writers_[std::hash<std::string>()(name) % writers_.size()];
+}
+
+void PostgresStore::Impl::ask(Reader& reader, const AskedRef& asked) {
+  postgres::Session* const session = reader.link->session();
+  if (session == nullptr) {
+    if (std::chrono::steady_clock::now() - asked->since >= options_.patience) {
+      return asked->told({.failure = Failure{"", "there is no connection to the server"}});
+    }
+    reader.waiting.push_back(asked);
+    return;
+  }
+  session->exchange({asked->query}, [this, &reader, asked](Answers answers) {
+    const bool repeats = answers.failure && answers.failure->may_pass() && !is_closing_ &&
+                         std::chrono::steady_clock::now() - asked->since < options_.patience;
+    if (!repeats) {
+      if (!answers.failure) note_success();
+      return asked->told(std::move(answers));
+    }
+    reader.waiting.push_back(asked);
+    if (!answers.failure->is_lost()) {
+      loop_.call_in(std::chrono::milliseconds(20), [this, &reader] { go_on(reader); });
+    }
+  });
+}
+
+void PostgresStore::Impl::go_on(Reader& reader) {
+  for (const AskedRef& each : std::exchange(reader.waiting, {})) ask(reader, each);
+}
+
+void PostgresStore::Impl::give_up_old(Reader& reader, const Failure& failure) {
+  const Time oldest = std::chrono::steady_clock::now() - options_.patience;
+  std::vector<AskedRef> old;
+  std::erase_if(reader.waiting, [&](const AskedRef& each) {
+    if (each->since < oldest) old.push_back(each);
+    return each->since < oldest;
+  });
+  for (const AskedRef& each : old) each->told({.failure = Failure{"", failure.message}});
+}
+
+// --- leases
+
+void PostgresStore::Impl::note_joined(const std::string& boot) {
+  leases_.note_renewal(boot, lease_clock_.now());
+  MutexLock lock(mutex_);
+  timelines_[boot] = timeline_;
+}
+
+// A node whose server was replaced begins anew: what it has claimed may not be what the new server knows of.
+bool PostgresStore::Impl::has_changed_server(const std::string& boot) {
+  MutexLock lock(mutex_);
+  const auto joined = timelines_.find(boot);
+  return joined != timelines_.end() && joined->second != timeline_;
+}
+
+void PostgresStore::Impl::renew(std::string boot, Duration lease, Completion<void> done) {
+  if (has_changed_server(boot)) {
+    return done(Error{ErrorCode::kStale, "another PostgreSQL server has taken over since boot '" + boot + "' joined"});
+  }
+  const Time sent = lease_clock_.now();
+  read<bool>(
+      Line::kLeases, {&kRenewBoot, std::move(Parameters().add(boot).add(std::int64_t{lease.count()}))},
+      [this, boot, sent, done = std::move(done)](Result<bool> renewed) mutable {
+        if (!renewed) return done(renewed.error());
+        if (*renewed) {
+          leases_.note_renewal(boot, sent);
+          return done({});
+        }
+        note_sign_of_life(boot);
+        done(Error{ErrorCode::kStale, "the lease of boot '" + boot + "' has run out"});
+      },
+      [](const postgres::ResultRef& result) -> Result<bool> { return postgres::rows_of(result) != 0; });
+}
+
+void PostgresStore::Impl::note_sign_of_life(const std::string& boot) {
+  read<bool>(
+      Line::kRows, {&kComeBack, std::move(Parameters().add(boot))}, [](const Result<bool>&) {},
+      [](const postgres::ResultRef&) -> Result<bool> { return true; });
+}
+
+void PostgresStore::Impl::take_over(std::string boot, Completion<std::vector<std::string>> done) {
+  using Groups = std::vector<std::string>;
+  read<std::vector<postgres::DeadBoot>>(
+      Line::kRows, {&kAlive, std::move(Parameters().add(version_))},
+      [this, boot, done = std::move(done)](Result<std::vector<postgres::DeadBoot>> dead) mutable {
+        if (!dead) return done(dead.error());
+        if (dead->empty()) return done(Groups());
+        if (dead->front().boot.empty()) dead->erase(dead->begin());  // Only tasks without an owner.
+        change<Groups>(boot, std::move(done), [dead = *std::move(dead)](Completion<Groups> counted) mutable {
+          return postgres::take_over_change(std::move(dead), std::move(counted));
+        });
+      },
+      [this, boot](const postgres::ResultRef& result) -> Result<std::vector<postgres::DeadBoot>> {
+        std::vector<LeaseWatch::Lease> alive;
+        bool has_ownerless = false;
+        for (int i = 0; i < postgres::rows_of(result); ++i) {
+          Row row(result.get(), i);
+          LeaseWatch::Lease lease{row.text(), row.number(), row.duration()};
+          if (row.flag()) has_ownerless = true;
+          if (!lease.boot.empty()) alive.push_back(std::move(lease));
+        }
+        std::vector<postgres::DeadBoot> dead;
+        if (has_ownerless) dead.push_back({});
+        for (const std::string& each : leases_.dead(boot, alive, lease_clock_.now())) {
+          const auto at = std::ranges::find(alive, each, &LeaseWatch::Lease::boot);
+          if (dead.empty()) dead.push_back({});
+          dead.push_back({each, at->renewals});
+        }
+        return dead;
+      });
+}
+
+// --- news
+
+// "INSTANCE" and a line for each piece of news: "c" for controls, "e" for events without numbers, "n NUMBER" for events
+// with numbers, "r COUNT NANOSECONDS GROUP" for ready tasks, "*" for more than fits.
+std::string PostgresStore::Impl::notification_of(const StoreNews& news, bool has_events) const {
+  constexpr std::size_t kMost = 7'900;
+  std::string text = instance_;
+  if (news.control) text += "\nc";
+  if (has_events && !leader_->leads()) text += "\ne";
+  for (const ReadyGroup& each : news.ready) {
+    text += "\nr " + std::to_string(each.count) + " " + std::to_string(each.next_in.count()) + " " + each.group;
+  }
+  if (text.size() > kMost) text = instance_ + "\n*" + (has_events ? "\ne" : "");
+  return text.size() == instance_.size() ? "" : text;
+}
+
+void PostgresStore::Impl::committed(const StoreNews& news, bool has_events) {
+  watchers_.tell(news);
+  if (has_events) leader_->poke();
+}
+
+void PostgresStore::Impl::numbered(std::uint64_t last) {
+  watchers_.tell({.last_event = last});
+  if (postgres::Session* const session = leader_->session()) {
+    session->exchange({{&postgres::kNotifyNumbers,
+                        std::move(Parameters().add(channel_).add(instance_ + "\nn " + std::to_string(last)))}},
+                      [](Answers) {});
+  }
+}
+
+void PostgresStore::Impl::hear(const std::string& notification) {
+  std::string_view rest = notification;
+  const auto next_line = [&] {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    const std::string_view line = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    return line;
+  };
+  const auto number_in = [](std::string_view& text) {
+    std::int64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    text.remove_prefix(std::min<std::size_t>(static_cast<std::size_t>(end - text.data()) + 1, text.size()));
+    return error == std::errc() ? value : 0;
+  };
+  if (next_line() == instance_) return;  // Its watchers know.
+  StoreNews news;
+  while (!rest.empty()) {
+    std::string_view line = next_line();
+    if (line.empty()) continue;
+    const char kind = line.front();
+    line.remove_prefix(std::min<std::size_t>(2, line.size()));
+    if (kind == '*') news.everything = true;
+    if (kind == 'c') news.control = true;
+    if (kind == 'e') leader_->poke();
+    if (kind == 'n') news.last_event = static_cast<std::uint64_t>(number_in(line));
+    if (kind != 'r') continue;
+    const auto count = static_cast<std::uint64_t>(number_in(line));
+    const Duration next_in(number_in(line));
+    news.ready.push_back({std::string(line), count, next_in});
+  }
+  watchers_.tell(news);
+}
+
+// Tasks that other programs have put in with cohort.submit(). Nobody is told of them: NOTIFY would keep the commits of
+// those programs apart.
+void PostgresStore::Impl::look_for_submitted() {
+  if (is_closing_) return;
+  loop_.call_in(std::chrono::seconds(1), [this] { look_for_submitted(); });
+  const std::int64_t since = now_us() + offset_us() - 60 * kMicros;
+  auto asked = std::make_shared<Asked>();
+  asked->query = {&kSubmitted, std::move(Parameters().add(since))};
+  asked->told = [this](Answers answers) {
+    if (answers.failure) return;
+    std::set<std::uint64_t> seen;
+    NewsOfChange news;
+    for (int i = 0; i < postgres::rows_of(answers.results.front()); ++i) {
+      Row row(answers.results.front().get(), i);
+      const std::uint64_t sequence = row.number();
+      seen.insert(sequence);
+      if (!submitted_.contains(sequence)) news.add_ready(row.text(), Duration::zero());
+    }
+    submitted_ = std::move(seen);
+    watchers_.tell(news.take());
+  };
+  if (rows().link->session() != nullptr) ask(rows(), asked);
+}
+
+// --- what is old
+
+void PostgresStore::Impl::remove_ended(Duration older_than, std::uint32_t limit, Completion<std::uint64_t> done) {
+  if (!enter()) return done(refusal());
+  loop_.post([this, older_than, limit, done = std::move(done)]() mutable {
+    remove_as_leader(older_than, limit, std::chrono::steady_clock::now(), std::move(done));
+  });
+}
+
+// Only the leader removes what is old. A node that has just started waits until it knows who leads.
+void PostgresStore::Impl::remove_as_leader(Duration older_than, std::uint32_t limit, Time since,
+                                           Completion<std::uint64_t> done) {
+  postgres::Session* const session = leader_->session();
+  const bool is_late = is_closing_ || std::chrono::steady_clock::now() - since >= options_.patience;
+  if (leader_->is_undecided() && !is_late) {
+    return loop_.call_in(std::chrono::milliseconds(20),
+                         [this, older_than, limit, since, done = std::move(done)]() mutable {
+                           remove_as_leader(older_than, limit, since, std::move(done));
+                         });
+  }
+  if (!leader_->leads() || session == nullptr) {
+    leave();
+    return done(std::uint64_t{0});
+  }
+  const std::int64_t now = now_us() + offset_us();
+  const std::int64_t before = now - std::chrono::duration_cast<std::chrono::microseconds>(older_than).count();
+  std::vector<postgres::Query> queries;
+  for (const Statement* each : {&kRemoveTasks, &kRemoveEvents, &kRemoveLetters}) {
+    queries.push_back({each, std::move(Parameters().add(before).add(limit).add(version_))});
+  }
+  for (const Statement* each : {&kRemoveRefused, &kRemoveBoots}) {
+    queries.push_back({each, std::move(Parameters().add(before).add(limit))});
+  }
+  queries.push_back({&kRemoveSubmitted, std::move(Parameters().add(now - 60 * kMicros))});
+  session->exchange(std::move(queries), [this, limit, done = std::move(done)](Answers answers) mutable {
+    leave();
+    if (answers.failure) return done(answers.failure->to_error());
+    std::uint64_t removed = 0;
+    for (std::size_t i = 0; i < 2; ++i) removed = std::max(removed, Row(answers.results[i].get(), 0).number());
+    Completion<void> end = [removed, done = std::move(done)](const Result<void>& expired) mutable {
+      done(expired ? Result<std::uint64_t>(removed) : Result<std::uint64_t>(expired.error()));
+    };
+    change<void>("pending", std::move(end),
+                 [limit](Completion<void> counted) { return postgres::expire_change(limit, std::move(counted)); });
+  });
+}
+
+}  // namespace cohort

@@ -1,0 +1,492 @@
+#include "backend/postgres/transaction.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <tuple>
+
+#include "backend/postgres/statements.h"
+
+namespace cohort::postgres {
+
+namespace {
+
+Column texts(const std::set<std::string>& values) {
+  Column column(Type::kText);
+  for (const std::string& each : values) column.add(each);
+  return column;
+}
+
+}  // namespace
+
+void Transaction::want_existing(const NewTask& request) {
+  existing_ids_.insert(request.id);
+  if (!request.idempotency_key.empty()) existing_keys_.insert({request.group, request.idempotency_key});
+  groups_wanted_.insert(request.group);
+}
+
+void Transaction::want_claim(const ClaimRequest& request) {
+  claim_ids_.insert(request.id);
+  boots_claiming_.insert(request.boot);
+  groups_wanted_.insert(request.group);
+  ++claims_[{request.group, backend::lines_text(request.without_plugins)}];
+  claim_boots_[request.group] = request.boot;
+}
+
+// --- reads
+
+void Transaction::add(std::vector<Query>& queries, const Statement& statement, Parameters parameters, Loader loader) {
+  queries.push_back({&statement, std::move(parameters)});
+  loaders_.push_back(loader);
+}
+
+std::vector<Query> Transaction::read_queries() {
+  std::vector<Query> queries;
+  queries.push_back({&kBegin});
+  loaders_ = {nullptr};
+  const std::int64_t offset = std::chrono::duration_cast<std::chrono::microseconds>(offset_).count();
+  add(queries, kNow, std::move(Parameters().add(offset)), &Transaction::load_now);
+  if (!boots_claiming_.empty()) {
+    add(queries, kBootsOfClaims,
+        std::move(Parameters()
+                      .add(texts(boots_claiming_))
+                      .add([&] {
+                        Column groups(Type::kText);
+                        for (const auto& [group, boot] : claim_boots_) groups.add(group);
+                        return groups;
+                      }())
+                      .add(format_)
+                      .add(offset)),
+        &Transaction::load_locked_boots);
+  }
+  if (!ended_boots_.empty()) {
+    add(queries, kBootsForUpdate, std::move(Parameters().add(texts(ended_boots_))), &Transaction::load_locked_boots);
+  }
+  boots_wanted_.insert(boots_claiming_.begin(), boots_claiming_.end());
+  if (!boots_wanted_.empty()) {
+    add(queries, kBoots, std::move(Parameters().add(texts(boots_wanted_))), &Transaction::load_boots);
+  }
+  if (!groups_locked_.empty()) {
+    add(queries, kGroupsForUpdate, std::move(Parameters().add(texts(groups_locked_))), &Transaction::load_groups);
+  }
+  add(queries, kHeld, {}, &Transaction::load_held);
+  if (!existing_ids_.empty()) {
+    Column groups(Type::kText);
+    Column keys(Type::kText);
+    for (const auto& [group, key] : existing_keys_) {
+      groups.add(group);
+      keys.add(key);
+    }
+    add(queries, kExisting, std::move(Parameters().add(texts(existing_ids_)).add(groups).add(keys)),
+        &Transaction::load_existing);
+  }
+  if (!message_ids_.empty()) {
+    add(queries, kRefused, std::move(Parameters().add(texts(message_ids_))), &Transaction::load_refused);
+  }
+  if (!letter_ids_.empty()) {
+    add(queries, kLettersThere, std::move(Parameters().add(texts(letter_ids_)).add(format_)),
+        &Transaction::load_letters);
+  }
+  if (!task_ids_.empty()) {
+    add(queries, kTasksForUpdate, std::move(Parameters().add(texts(task_ids_))), &Transaction::load_tasks);
+    add(queries, kGroupsOfTasks, std::move(Parameters().add(texts(task_ids_))), &Transaction::load_groups);
+  }
+  if (!ended_boots_.empty()) {
+    add(queries, kTasksOfBoots, std::move(Parameters().add(texts(ended_boots_)).add(format_)),
+        &Transaction::load_tasks);
+  }
+  if (ownerless_limit_ != 0) {
+    add(queries, kOwnerless, std::move(Parameters().add(format_).add(std::uint64_t{ownerless_limit_})),
+        &Transaction::load_ownerless);
+  }
+  if (late_limit_ != 0) {
+    add(queries, kLatePending, std::move(Parameters().add(format_).add(std::uint64_t{late_limit_}).add(offset)),
+        &Transaction::load_late);
+  }
+  if (!claim_ids_.empty()) {
+    add(queries, kClaimed, std::move(Parameters().add(texts(claim_ids_))), &Transaction::load_claimed);
+    Column groups(Type::kText);
+    Column without(Type::kText);
+    Column counts(Type::kInteger);
+    Column boots(Type::kText);
+    for (const auto& [of, count] : claims_) {
+      groups.add(of.first);
+      without.add(of.second);
+      counts.add(count);
+      boots.add(claim_boots_.at(of.first));
+      groups_wanted_.insert(of.first);
+    }
+    add(queries, kDue, std::move(Parameters().add(groups).add(without).add(boots).add(format_).add(offset)),
+        &Transaction::load_due);
+    add(queries, kCandidates, std::move(Parameters().add(groups).add(without).add(counts).add(format_)),
+        &Transaction::load_candidates);
+    add(queries, kLooks, std::move(Parameters().add(groups).add(without).add(counts).add(format_).add(offset)),
+        &Transaction::load_looks);
+  }
+  if (!groups_wanted_.empty()) {
+    add(queries, kGroups, std::move(Parameters().add(texts(groups_wanted_))), &Transaction::load_groups);
+  }
+  return queries;
+}
+
+void Transaction::load(const std::vector<ResultRef>& results) {
+  for (std::size_t i = 0; i < results.size() && i < loaders_.size(); ++i) {
+    if (loaders_[i] != nullptr) (this->*loaders_[i])(results[i].get());
+  }
+  sort_candidates();
+}
+
+// By priority and age; but what the claiming boot has kept goes first.
+void Transaction::sort_candidates() {
+  for (auto& [of, ids] : candidates_) {
+    const std::string& boot = claim_boots_[of.first];
+    std::ranges::stable_sort(ids, {}, [&](const std::string& id) {
+      const ChainTask& task = tasks_.at(id).task;
+      const bool is_kept = task.kept_until && task.owner == boot;
+      return std::tuple(!is_kept, task.request.priority, task.sequence);
+    });
+  }
+}
+
+// What the rows that were read make necessary: the boots that tasks have crashed with.
+std::vector<Query> Transaction::more_queries() {
+  std::set<std::string> boots;
+  for (const auto& [id, entry] : tasks_) {
+    for (const std::string& each : entry.task.crashes) boots.insert(each);
+    if (!entry.task.died_alone_with.empty()) boots.insert(entry.task.died_alone_with);
+  }
+  for (const auto& [name, boot] : boots_) boots.erase(name);
+  std::vector<Query> queries;
+  more_loaders_.clear();
+  if (!boots.empty()) {
+    queries.push_back({&kBoots, std::move(Parameters().add(texts(boots)))});
+    more_loaders_.push_back(&Transaction::load_boots);
+  }
+  return queries;
+}
+
+void Transaction::load_more(const std::vector<ResultRef>& results) {
+  for (std::size_t i = 0; i < results.size() && i < more_loaders_.size(); ++i) {
+    (this->*more_loaders_[i])(results[i].get());
+  }
+}
+
+void Transaction::load_now(const PGresult* result) { now_ = Row(result, 0).time(); }
+
+void Transaction::load_held(const PGresult* result) {
+  if (PQntuples(result) != 0) held_ = Row(result, 0).duration();
+}
+
+void Transaction::load_boots(const PGresult* result) {
+  for (int i = 0; i < PQntuples(result); ++i) {
+    Row row(result, i);
+    BootRow boot;
+    boot.boot = row.text();
+    boot.renewals = row.number();
+    boot.lease = row.duration();
+    boot.is_dead = row.flag();
+    boot.came_back = row.flag();
+    boots_.try_emplace(boot.boot, boot);
+  }
+}
+
+void Transaction::load_locked_boots(const PGresult* result) {
+  for (int i = 0; i < PQntuples(result); ++i) {
+    Row row(result, i);
+    BootRow boot;
+    boot.boot = row.text();
+    boot.renewals = row.number();
+    boot.lease = row.duration();
+    boot.is_dead = row.flag();
+    boot.came_back = row.flag();
+    boot.is_locked = true;
+    boots_.insert_or_assign(boot.boot, boot);
+  }
+}
+
+void Transaction::load_groups(const PGresult* result) {
+  for (int i = 0; i < PQntuples(result); ++i) {
+    Row row(result, i);
+    std::string name = row.text();
+    GroupRow group;
+    group.paused_since = row.time_or_null();
+    group.paused_total = row.duration();
+    group.limits = row.text();
+    group.version = row.number();
+    group.format = row.integer();
+    groups_.try_emplace(std::move(name), std::move(group));
+  }
+}
+
+auto Transaction::keep(const PGresult* result, int number) -> Entry* {
+  Row row(result, number);
+  TaskRow read = read_task(row, format_);
+  if (read.is_newer) {
+    Row again(result, number);
+    again.skip();
+    again.skip();
+    const std::string id = again.text();
+    Entry& entry = tasks_[id];
+    entry.is_newer = true;
+    return nullptr;
+  }
+  const std::string id = read.task.id();
+  const auto [place, is_new] = tasks_.try_emplace(id);
+  Entry& entry = place->second;
+  if (!is_new) return &entry;
+  entry.task = std::move(read.task);
+  entry.epoch_before = entry.task.epoch;
+  entry.owner_before = entry.task.owner;
+  entry.state_before = entry.task.state;
+  if (read.damage.empty()) return &entry;
+  nlohmann::json raw = nlohmann::json::object();
+  for (int column = 0; column < PQnfields(result); ++column) {
+    if (PQgetisnull(result, number, column) != 0 || PQftype(result, column) != static_cast<Oid>(Type::kText)) continue;
+    raw[PQfname(result, column)] = PQgetvalue(result, number, column);
+  }
+  poison(entry, read.damage, raw.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  return nullptr;
+}
+
+// A row that cannot be read ends its own task and no other.
+void Transaction::poison(Entry& entry, const std::string& damage, std::string original) {
+  ChainTask bare;
+  bare.request.id = entry.task.id();
+  bare.request.group = entry.task.request.group;
+  bare.sequence = entry.task.sequence;
+  bare.state = ChainState::kPoison;
+  bare.epoch = entry.epoch_before + 1;
+  bare.created_at = bare.deadline_at = now_;
+  bare.ended_at = now_;
+  bare.error = "its row cannot be read: " + damage;
+  entry.task = bare;
+  entry.is_changed = entry.is_damaged = true;
+  only_reports_ = false;
+  damaged_.emplace_back(bare.sequence, damage);
+  damaged_bodies_.push_back(bare.sequence);
+  put_letter({.task_id = bare.id(),
+              .group = bare.request.group,
+              .state = ChainState::kPoison,
+              .reason = bare.error,
+              .failed_at = now_,
+              .original = std::move(original)});
+  put_event({.at = now_,
+             .kind = EventKind::kPoison,
+             .task_id = bare.id(),
+             .group = bare.request.group,
+             .detail = bare.error});
+}
+
+void Transaction::load_tasks(const PGresult* result) {
+  for (int i = 0; i < PQntuples(result); ++i) static_cast<void>(keep(result, i));
+}
+
+void Transaction::load_existing(const PGresult* result) {
+  for (int i = 0; i < PQntuples(result); ++i) {
+    Row row(result, i);
+    Existing found;
+    found.id = row.text();
+    found.state = static_cast<ChainState>(row.integer());
+    found.hash = row.text();
+    found.group = row.text();
+    found.key = row.text_or_null();
+    if (found.hash.empty()) {  // A row of cohort.submit(): the hash is made of what was asked for.
+      NewTask request{.id = found.id, .group = found.group};
+      request.priority = static_cast<Priority>(row.integer());
+      try {
+        request.tags = backend::read_lines(row.text());
+        backend::read_request(row.text(), request);
+        request.payload = row.text();
+        found.hash = request_hash(request);
+      } catch (const backend::Damaged&) {
+        found.hash.assign(1, '-');
+      }
+    }
+    existing_.push_back(std::move(found));
+  }
+}
+
+void Transaction::load_refused(const PGresult* result) {
+  for (int i = 0; i < PQntuples(result); ++i) refused_.insert(Row(result, i).text());
+}
+
+void Transaction::load_letters(const PGresult* result) {
+  for (int i = 0; i < PQntuples(result); ++i) letters_there_.insert(Row(result, i).text());
+}
+
+void Transaction::load_claimed(const PGresult* result) {
+  for (int i = 0; i < PQntuples(result); ++i) {
+    if (const Entry* const entry = keep(result, i)) claimed_[entry->task.claim_id] = entry->task.id();
+  }
+}
+
+// The columns behind those of a task: the group of the claim, and the plugins it leaves out.
+void Transaction::load_candidates(const PGresult* result) {
+  const int columns = PQnfields(result);
+  for (int i = 0; i < PQntuples(result); ++i) {
+    const std::string without(PQgetvalue(result, i, columns - 1));
+    const Entry* const entry = keep(result, i);
+    if (entry == nullptr || entry->task.state != ChainState::kReady) continue;
+    candidates_[{entry->task.request.group, without}].push_back(entry->task.id());
+  }
+}
+
+// Tasks whose time has come. Those that this boot keeps go first; the others are put among the ready ones.
+void Transaction::load_due(const PGresult* result) {
+  const int columns = PQnfields(result);
+  for (int i = 0; i < PQntuples(result); ++i) {
+    const std::string without(PQgetvalue(result, i, columns - 2));
+    const std::string boot(PQgetvalue(result, i, columns - 1));
+    Entry* const entry = keep(result, i);
+    if (entry == nullptr || entry->task.state != ChainState::kReady) continue;
+    ChainTask& task = entry->task;
+    std::vector<std::string>& candidates = candidates_[{task.request.group, without}];
+    if (std::ranges::find(candidates, task.id()) != candidates.end()) continue;
+    if (task.kept_until && task.owner == boot) {
+      candidates.push_back(task.id());
+      continue;
+    }
+    chain_rules::reach_start(task, now());
+    task.due_at.reset();
+    task.due_after.reset();
+    task.kept_until.reset();
+    task.owner.clear();
+    entry->is_changed = true;
+    only_reports_ = false;
+    candidates.push_back(task.id());
+  }
+}
+
+void Transaction::load_looks(const PGresult* result) {
+  for (int i = 0; i < PQntuples(result); ++i) {
+    Row row(result, i);
+    const std::string group = row.text();
+    GroupLook& look = looks_[group];
+    look.ready = std::max(look.ready, row.number());
+    look.next_due = row.time_or_null();
+  }
+}
+
+void Transaction::load_ownerless(const PGresult* result) {
+  for (int i = 0; i < PQntuples(result); ++i) {
+    if (const Entry* const entry = keep(result, i)) ownerless_.push_back(entry->task.id());
+  }
+}
+
+void Transaction::load_late(const PGresult* result) {
+  for (int i = 0; i < PQntuples(result); ++i) {
+    if (const Entry* const entry = keep(result, i)) late_pending_.push_back(entry->task.id());
+  }
+}
+
+// --- rows
+
+ChainTask* Transaction::task(const std::string& id) {
+  const auto found = tasks_.find(id);
+  if (found == tasks_.end() || found->second.is_newer || found->second.is_damaged) return nullptr;
+  return &found->second.task;
+}
+
+Error Transaction::no_such_task(const std::string& id) const {
+  const auto found = tasks_.find(id);
+  if (found == tasks_.end()) return {ErrorCode::kNotFound, "there is no task '" + id + "'"};
+  if (found->second.is_newer) {
+    return {ErrorCode::kConflict,
+            "task '" + id + "' was written by a newer version of Cohort; this one leaves it alone"};
+  }
+  return {ErrorCode::kConflict, "the row of task '" + id + "' cannot be read; the task is poison"};
+}
+
+auto Transaction::existing_key(const std::string& group, const std::string& key) const -> const Existing* {
+  for (const Existing& each : existing_) {
+    if (each.group == group && each.key == key) return &each;
+  }
+  return nullptr;
+}
+
+auto Transaction::existing_id(const std::string& id) const -> const Existing* {
+  for (const Existing& each : existing_) {
+    if (each.id == id) return &each;
+  }
+  return nullptr;
+}
+
+const BootRow* Transaction::boot(const std::string& boot) const {
+  const auto found = boots_.find(boot);
+  return found != boots_.end() ? &found->second : nullptr;
+}
+
+bool Transaction::came_back(const std::string& boot) const {
+  const BootRow* const row = this->boot(boot);
+  return boots_back_.contains(boot) || (row != nullptr && row->came_back);
+}
+
+Duration Transaction::held(const std::string& group) {
+  const GroupRow& row = groups_[group];
+  const Duration since = row.paused_since ? Duration(now_ - *row.paused_since) : Duration::zero();
+  return held_ + held_more_ + row.paused_total + std::max(since, Duration::zero());
+}
+
+ChainTask* Transaction::claimed_by(const std::string& claim_id) {
+  const auto found = claimed_.find(claim_id);
+  return found != claimed_.end() ? task(found->second) : nullptr;
+}
+
+std::vector<std::string> Transaction::owned_by(const std::string& boot) const {
+  std::vector<std::pair<std::uint64_t, std::string>> found;
+  for (const auto& [id, entry] : tasks_) {
+    const bool is_open = entry.task.state == ChainState::kReady || entry.task.state == ChainState::kProcessing;
+    if (is_open && entry.task.owner == boot) found.emplace_back(entry.task.sequence, id);
+  }
+  std::ranges::sort(found);
+  std::vector<std::string> ids;
+  for (auto& [sequence, id] : found) ids.push_back(std::move(id));
+  return ids;
+}
+
+// --- what becomes of them
+
+void Transaction::insert(ChainTask task, std::shared_ptr<const backend::PreparedTask> prepared,
+                         chain_rules::Effects& effects) {
+  only_reports_ = false;
+  const std::string id = task.id();
+  existing_.push_back({id, task.state, prepared->hash, task.request.group, task.request.idempotency_key});
+  Entry& entry = tasks_[id];
+  entry.task = std::move(task);
+  entry.is_new = entry.is_changed = true;
+  entry.prepared = std::move(prepared);
+  new_order_.push_back(id);
+  for (ChainEvent& each : effects.events) events_.push_back(std::move(each));
+  if (entry.task.state == ChainState::kReady) {
+    news_.add_ready(entry.task.request.group, chain_rules::time_until_due_for_owner(entry.task, now()));
+  }
+}
+
+void Transaction::save(ChainTask& task, bool body, chain_rules::Effects& effects) {
+  Entry& entry = tasks_.at(task.id());
+  entry.is_changed = true;
+  entry.has_new_body = entry.has_new_body || body;
+  const bool was_free = entry.state_before == ChainState::kReady && entry.owner_before == task.owner;
+  if (task.state == ChainState::kReady && !was_free) {
+    news_.add_ready(task.request.group, chain_rules::time_until_due_for_owner(task, now()));
+  }
+  for (ChainEvent& each : effects.events) events_.push_back(std::move(each));
+  for (AttemptRecord& each : effects.attempts) attempts_.emplace_back(task.sequence, std::move(each));
+  if (effects.drops_dead_letter) {
+    letters_.erase(task.id());
+    letters_removed_.insert(task.id());
+  }
+  if (effects.dead_letter) put_letter(*std::move(effects.dead_letter));
+  held_more_ += effects.held;
+}
+
+void Transaction::put_letter(DeadLetter letter) {
+  std::string id = letter.task_id;
+  letters_.insert_or_assign(std::move(id), std::move(letter));
+}
+
+void Transaction::put_boot(const NodeLease& node, Duration lease) {
+  boots_new_.emplace_back(node, lease);
+  boots_.insert_or_assign(node.boot, BootRow{.boot = node.boot, .lease = lease, .is_locked = true});
+}
+
+}  // namespace cohort::postgres

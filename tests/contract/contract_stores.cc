@@ -1,0 +1,25 @@
+// The stores that the suites run on.
+
+#include "contract/postgres_world.h"
+#include "contract/task_store_contract.h"
+
+namespace cohort {
+
+std::unique_ptr<StoreWorld> make_world(StoreKind kind) {
+  switch (kind) {
+    case StoreKind::kSqlite: return std::make_unique<SqliteStoreWorld>();
+    case StoreKind::kPostgres: return std::make_unique<PostgresStoreWorld>();
+    case StoreKind::kMemory: break;
+  }
+  return std::make_unique<MemoryStoreWorld>();
+}
+
+std::string name_of(StoreKind kind) {
+  return kind == StoreKind::kMemory ? "Memory" : kind == StoreKind::kSqlite ? "Sqlite" : "Postgres";
+}
+
+INSTANTIATE_TEST_SUITE_P(Stores, TaskStoreContract,
+                         testing::Values(StoreKind::kMemory, StoreKind::kSqlite, StoreKind::kPostgres),
+                         [](const auto& of) { return name_of(of.param); });
+
+}  // namespace cohort
