@@ -138,7 +138,7 @@ constexpr const char* kInsertTask =
     "INSERT INTO tasks VALUES (?1, 'task-' || ?1, 'tenant-' || (?1 % 8), 1, 1, 'step', NULL, NULL, NULL, 0, 0, '', 0, "
     "0, "
     "0, 0, 0, '[]', '', 0, 0, 1700000000000000, 1700000000000000, NULL, NULL, 0, 0, '', 0, '', '', '[]', NULL, "
-    "'0123456789abcdef0123456789abcdef', NULL, 86400000000000, NULL, 0, 0, NULL, 2)";
+    "'0123456789abcdef0123456789abcdef', NULL, 86400000000000, NULL, 0, 0, NULL, 2, 0)";
 constexpr const char* kInsertBody =
     "INSERT INTO bodies VALUES (?1, '{\"steps\":[{\"parameters\":\"{}\",\"plugin\":\"step\"}],\"deadline_ns\":1}', "
     "'{}', "

@@ -48,7 +48,7 @@ void for_each_value(const YamlNode& section,
   for (const YamlNode& child : section.children) {
     YamlNode only = section;
     std::erase_if(only.children, [&](const YamlNode& each) {
-      static const std::set<std::string> kBeside = {"path", "urls", "steps", "type", "parameters"};
+      static const std::set<std::string> kBeside = {"path", "url", "urls", "steps", "type", "parameters"};
       return each.key != child.key && !kBeside.contains(each.key);
     });
     YamlNode& place = *std::find_if(only.children.begin(), only.children.end(),

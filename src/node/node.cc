@@ -112,7 +112,9 @@ class Node::Impl {
     if (auto opened = open_ports(); !opened) return opened;
     // So no other node starts here before every program of this one has ended.
     Plugin& exec = *plugins_.find("exec");
-    if (auto held = hold_until_programs_end(exec, store_.lock_descriptor); !held) return held;
+    if (store_.lock_descriptor >= 0) {
+      if (auto held = hold_until_programs_end(exec, store_.lock_descriptor); !held) return held;
+    }
     if (auto started = start_chains(); !started) return started;
     serve();
     sweeper_ = std::make_unique<ArtifactSweeper>(config_.exec.artifacts, *store_.store);

@@ -167,9 +167,36 @@ Section<SqliteOptions> sqlite_section() {
       .key("max_batch", &SqliteOptions::max_batch, kinds::count(1, 100'000), "Calls in one transaction.");
 }
 
+Section<PostgresOptions> postgres_section() {
+  return Section<PostgresOptions>()
+      .key("url", &PostgresOptions::url, kinds::text(1, 4096),
+           "Where the server is, with all that libpq understands; several hosts may be given. The password may also be "
+           "in the environment (PGPASSWORD).",
+           {.sample = "postgres://cohort@db.example.org/cohort", .is_required = true})
+      .key("password_file", &PostgresOptions::password_file, kinds::path(true), "A file with the password alone.",
+           {.sample = "/etc/cohort/password"})
+      .key("schema", &PostgresOptions::schema, kinds::text(1, 63), "The tables are in this schema.")
+      .key("migrate", &PostgresOptions::migrate, kinds::yes_no(),
+           "Make the tables, or bring them to the version of this program, at the start.")
+      .key("writers", &PostgresOptions::writers, kinds::count(1, 4),
+           "Connections that change tasks; the node has five more.")
+      .key("max_queued", &PostgresOptions::max_queued, kinds::count(1, kMany),
+           "Calls that wait for it; more are rejected.")
+      .key("max_batch", &PostgresOptions::max_batch, kinds::count(1, 10'000), "Calls in one transaction.")
+      .key("connect_timeout", &PostgresOptions::connect_timeout, kinds::duration(1s, 1h),
+           "For one attempt to connect to one host.")
+      .key("patience", &PostgresOptions::patience, kinds::duration(0s, 1h),
+           "How long a call is repeated while the server is away, before it fails.");
+}
+
 Section<StoreConfig> store_section() {
-  return Section<StoreConfig>().section("sqlite", &StoreConfig::sqlite, sqlite_section(),
-                                        "The embedded store: one file in a folder, for one node.");
+  return Section<StoreConfig>()
+      .section(
+          "sqlite", &StoreConfig::sqlite, sqlite_section(),
+          "The embedded store: one file in a folder, for one node. With `postgres`, the folder has only the node's "
+          "own files.")
+      .section("postgres", &StoreConfig::postgres, postgres_section(),
+               "A store on a PostgreSQL server (15 or newer), which several nodes may share.");
 }
 
 Section<AdminConfig> admin_section() {

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "cohort/backend/postgres/postgres_store.h"
 #include "cohort/backend/sqlite/sqlite_store.h"
 
 namespace cohort {
@@ -9,6 +10,11 @@ namespace cohort {
 std::filesystem::path data_folder(const StoreConfig& config) { return config.sqlite.folder; }
 
 Result<OpenedStore> open_store(const StoreConfig& config, const std::string& who) {
+  if (config.postgres) {
+    Result<std::unique_ptr<PostgresStore>> store = PostgresStore::open(*config.postgres);
+    if (!store) return store.error();
+    return OpenedStore{.store = *std::move(store), .kind = "postgres", .place = place_of(*config.postgres)};
+  }
   SqliteOptions options = config.sqlite;
   options.who = who;
   Result<std::unique_ptr<SqliteStore>> store = SqliteStore::open(std::move(options));

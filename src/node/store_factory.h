@@ -14,8 +14,8 @@ namespace cohort {
 /// The store that a configuration chooses, opened.
 struct OpenedStore {
   std::unique_ptr<TaskStore> store;
-  std::string kind;          ///< "sqlite".
-  std::string place;         ///< For people: its folder.
+  std::string kind;          ///< "sqlite" or "postgres".
+  std::string place;         ///< For people: its folder, or its server.
   int lock_descriptor = -1;  ///< A process that inherits it keeps other nodes out; -1: nothing is locked.
 };
 

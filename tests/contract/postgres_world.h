@@ -6,6 +6,7 @@
 
 #include <libpq-fe.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <memory>
@@ -55,7 +56,7 @@ class PostgresSession {
   std::string last_error_;
 };
 
-class PostgresStoreWorld final : public StoreWorld {
+class PostgresStoreWorld : public StoreWorld {
  public:
   PostgresStoreWorld() { restart(); }
   ~PostgresStoreWorld() override {
@@ -98,6 +99,41 @@ class PostgresStoreWorld final : public StoreWorld {
   const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   std::unique_ptr<PostgresStore> store_;
   std::unique_ptr<PostgresSession> session_;
+};
+
+/// New tasks come in through the SQL function, as another program puts them in.
+class PostgresSqlWorld final : public PostgresStoreWorld {
+ public:
+  [[nodiscard]] std::optional<Result<Submitted>> submit_otherwise(const NewTask& task) override {
+    const auto is_plain = [](const ChainStep& step) { return step.parameters == "{}" && !step.timeout && !step.retry; };
+    const bool is_new = !wait<ChainTask>([&](auto done) { store().get(task.id, std::move(done)); });
+    if (!is_new || !check(task) || task.id.empty() || task.pending || task.deadline_at || task.steps.empty() ||
+        task.payload != "{}" || !task.idempotency_key.empty() || !std::ranges::all_of(task.steps, is_plain)) {
+      return std::nullopt;
+    }
+    session().run("SELECT set_config('cohort.clock_offset', '" + microseconds(offset()) + "', false)");
+    std::string steps;
+    for (const ChainStep& each : task.steps) steps += (steps.empty() ? "\"" : ", \"") + each.plugin + "\"";
+    std::string tags;
+    for (const std::string& each : task.tags) tags += (tags.empty() ? "'" : ", '") + each + "'";
+    static constexpr const char* kPriorities[] = {"high", "normal", "low"};
+    std::string call = "SELECT submit('" + task.group + "', '[" + steps + "]', id => '" + task.id + "', priority => '" +
+                       kPriorities[static_cast<std::size_t>(task.priority)] + "', tags => ARRAY[" + tags +
+                       "]::text[], file => '" + task.file + "', session => '" + task.session + "'";
+    if (task.deadline) call += ", deadline => interval '" + microseconds(*task.deadline) + " microseconds'";
+    if (task.start_at) {
+      const auto micros = std::to_string(task.start_at->time_since_epoch().count());
+      call += ", start_at => timestamptz 'epoch' + " + micros + " * interval '1 microsecond'";
+    }
+    const std::string id = session().run(call + ")");
+    if (!session().last_error().empty()) return Error{ErrorCode::kInternal, session().last_error()};
+    return Submitted{id, ChainState::kReady, false};
+  }
+
+ private:
+  static std::string microseconds(Duration length) {
+    return std::to_string(std::chrono::duration_cast<std::chrono::microseconds>(length).count());
+  }
 };
 
 }  // namespace cohort

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "backend/sqlite/store_test_fixture.h"
@@ -28,6 +29,8 @@ class StoreWorld {
   [[nodiscard]] virtual Duration slack() const { return Duration::zero(); }
   /// Lengths and times of day have different clocks.
   [[nodiscard]] virtual bool has_two_clocks() const { return true; }
+  /// A submit on another way than through the store. Nothing: the way cannot express this one.
+  [[nodiscard]] virtual std::optional<Result<Submitted>> submit_otherwise(const NewTask&) { return std::nullopt; }
 
   VirtualClock clock;
   VirtualWallClock wall{clock};

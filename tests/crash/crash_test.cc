@@ -9,16 +9,13 @@
 
 #include <chrono>
 #include <cstdlib>
-#include <fstream>
-#include <map>
-#include <set>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "cohort/base/random.h"
 #include "contract/stores.h"
+#include "crash/ledger.h"
 
 extern char** environ;
 
@@ -59,67 +56,24 @@ class CrashTest : public testing::Test {
   // Lets a last process bring everything to its end, and looks at what is left. What is wrong; empty: nothing.
   std::string finish(const std::vector<std::string>& more = {}) {
     const int status = wait_for(start("finish", 999'999, more));
-    std::ifstream wrong(folder_.path() / "wrong");
-    for (std::string line; std::getline(wrong, line);) return line;
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) return "the last process did not end well";
     return check();
   }
 
   std::string check() {
-    struct Step {
-      std::uint64_t first_epoch = 0;
-      std::uint64_t last_epoch = 0;
-      bool ended = false;
-    };
-    std::map<std::string, std::map<std::uint32_t, Step>> steps;
-    std::ifstream ledger(folder_.path() / "ledger");
-    for (std::string line; std::getline(ledger, line);) {
-      std::istringstream words(line);
-      std::string kind;
-      std::string id;
-      std::uint32_t step = 0;
-      std::uint64_t epoch = 0;
-      std::string end;
-      if (!(words >> kind >> id >> step >> epoch >> end) || end != ".") continue;  // Half a line: it died in it.
-      Step& of = steps[id][step];
-      if (of.first_epoch == 0) of.first_epoch = epoch;
-      of.last_epoch = std::max(of.last_epoch, epoch);
-      of.ended = of.ended || kind == "E";
-    }
-    for (const auto& [id, of] : steps) {
-      for (const auto& [step, seen] : of) {
-        const auto next = of.find(step + 1);
-        if (next != of.end() && seen.last_epoch > next->second.first_epoch) {
-          return id + ": a claim taken after a checkpoint has repeated step " + std::to_string(step);
-        }
-        if (step > 0 && !of.at(step - 1).ended) return id + ": a step began before the one before it had ended";
-      }
-    }
     auto store = SqliteStore::open({.folder = folder_.path() / "data"});
     if (!store) return store.error().message;
     if (auto whole = wait<void>([&](auto done) { (*store)->check_integrity(std::move(done)); }); !whole) {
       return whole.error().message;
     }
-    std::ifstream acks(folder_.path() / "acks");
-    for (std::string line; std::getline(acks, line);) {
-      std::istringstream words(line);
-      std::string id;
-      std::uint32_t count = 0;
-      std::string end;
-      if (!(words >> id >> count >> end) || end != ".") continue;
-      const auto task = wait<ChainTask>([&](auto done) { (*store)->get(id, std::move(done)); });
-      if (!task) return id + ": it was acknowledged and is lost";
-      if (!is_final(task->state)) return id + ": it did not end";
-      ++ends_[task->state];
-      for (std::uint32_t step = 0; task->state == ChainState::kCompleted && step < count; ++step) {
-        if (!steps[id][step].ended) return id + ": it is completed without the effect of step " + std::to_string(step);
-      }
-    }
-    return "";
+    LedgerCheck ledger(folder_.path());
+    const std::string wrong = ledger.check(**store);
+    completed_ = ledger.ended_as(ChainState::kCompleted);
+    return wrong;
   }
 
   TemporaryFolder folder_;
-  std::map<ChainState, int> ends_;
+  int completed_ = 0;
 };
 
 TEST_F(CrashTest, KilledAtRandom) {
@@ -129,8 +83,8 @@ TEST_F(CrashTest, KilledAtRandom) {
     run_and_kill(i, std::chrono::milliseconds(10 + random.below(120)));
   }
   EXPECT_EQ(finish(), "");
-  EXPECT_GT(ends_[ChainState::kCompleted], 100) << "it has been running at all";
-  RecordProperty("completed", ends_[ChainState::kCompleted]);
+  EXPECT_GT(completed_, 100) << "it has been running at all";
+  RecordProperty("completed", completed_);
 }
 
 TEST_F(CrashTest, KilledAtEveryFailpoint) {
@@ -145,7 +99,7 @@ TEST_F(CrashTest, KilledAtEveryFailpoint) {
     }
   }
   EXPECT_EQ(finish(), "");
-  EXPECT_GT(ends_[ChainState::kCompleted], 50);
+  EXPECT_GT(completed_, 50);
 }
 
 TEST_F(CrashTest, PowerIsCut) {
@@ -155,7 +109,7 @@ TEST_F(CrashTest, PowerIsCut) {
     run_and_kill(20'000 + i, std::chrono::milliseconds(10 + random.below(120)), {"power-loss"});
   }
   EXPECT_EQ(finish({"power-loss"}), "");
-  EXPECT_GT(ends_[ChainState::kCompleted], 50);
+  EXPECT_GT(completed_, 50);
 }
 
 TEST_F(CrashTest, WithoutSyncingTheSameIsNoticed) {

@@ -3,12 +3,7 @@
 //
 //   crash_worker FOLDER run|finish SEED [FAILPOINT COUNT] [power-loss] [no-sync]
 //
-// FOLDER/acks     "id steps .": a submit that was acknowledged.
-// FOLDER/ledger   "B|E id step epoch .": a step began or ended. A line without its "." is half a line.
-// FOLDER/wrong    what it saw that must not be.
-
-#include <fcntl.h>
-#include <unistd.h>
+// ledger.h says what it writes into FOLDER.
 
 #include <array>
 #include <atomic>
@@ -27,6 +22,7 @@
 #include "cohort/chain/chain_engine.h"
 #include "cohort/group/group_executor.h"
 #include "contract/stores.h"
+#include "crash/ledger.h"
 #include "crash/power_loss_vfs.h"
 
 namespace cohort {
@@ -36,23 +32,6 @@ using namespace std::chrono_literals;
 
 constexpr int kGroups = 4;
 constexpr std::uint32_t kConcurrency = 3;
-
-/// Lines that are on the disk when add() returns.
-class Ledger {
- public:
-  explicit Ledger(const std::string& path)
-      : file_(::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644)) {}
-  void add(const std::string& line) const {
-    const std::string text = line + "\n";
-    if (::write(file_, text.data(), text.size()) != static_cast<ssize_t>(text.size()) || ::fdatasync(file_) != 0) {
-      std::perror("ledger");
-      std::abort();
-    }
-  }
-
- private:
-  int file_;
-};
 
 int wait_for_the_end(TaskStore& store, const Ledger& wrong) {
   for (;;) {
@@ -73,8 +52,6 @@ int work(const std::string& folder, bool finish, std::uint64_t seed, bool power_
   const Ledger acks(folder + "/acks");
   const Ledger ledger(folder + "/ledger");
   const Ledger wrong(folder + "/wrong");
-  for (const Ledger* each : {&acks, &ledger})
-    each->add("");  // The process before may have died in the middle of a line.
   SqliteOptions store_options{.folder = folder + "/data", .who = "crash test"};
   if (power_loss) {
     register_power_loss_vfs(seed);

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "cohort/backend/postgres/postgres_store.h"
 #include "cohort/backend/sqlite/sqlite_store.h"
 #include "cohort/base/failpoint.h"
 #include "cohort/base/ids.h"
@@ -250,6 +251,12 @@ void group_executor() {
   GroupExecutor executor({.groups = {{"db-write", {.max_concurrency = 2}}}, .global_max_in_flight = 256});
   TaskHandle<int> handle = executor.submit("db-write", "task-1", [] { return 42; });
   TaskResult<int> result = handle.await();
+  // [end]
+}
+
+void postgres_store() {
+  // [cohort/backend/postgres/postgres_store.h]
+  auto store = PostgresStore::open({.url = "postgres://cohort@127.0.0.1/cohort"});
   // [end]
 }
 

@@ -5,6 +5,7 @@
 #   postgres.sh stop FOLDER     ends it, and removes what it has written
 #   postgres.sh crash FOLDER    kills all of its processes at once; again starts it anew
 #   postgres.sh again FOLDER
+#   postgres.sh restart FOLDER  ends it in order, and starts it anew
 #   postgres.sh freeze FOLDER   stops all of its processes; thaw lets them go on
 #   postgres.sh thaw FOLDER
 #
@@ -122,6 +123,11 @@ CONF
     touch "$folder/again"
     while [[ -e $folder/again ]]; do sleep 0.01; done
     wait_until_ready
+    ;;
+  restart)
+    kill -INT "$(cat "$folder/pid")"
+    while [[ -e $folder/pid ]]; do sleep 0.01; done
+    "$0" again "$folder"
     ;;
   freeze)
     kill -STOP "$(cat "$folder/pid")"

@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "cohort/backend/postgres/postgres_store.h"
 #include "cohort/backend/sqlite/sqlite_store.h"
 #include "cohort/base/log.h"
 #include "cohort/base/result.h"
@@ -45,6 +47,8 @@ struct LogConfig {
 /// Where tasks are kept.
 struct StoreConfig {
   SqliteOptions sqlite = {};  ///< folder, synchronous, max_queued, max_batch.
+  /// If it is given, tasks are on this server, and `sqlite.folder` has only the node's own files.
+  std::optional<PostgresOptions> postgres = {};
 };
 
 /// The configuration of a node: everything that `cohort.yaml` can hold. Every setting has a default.

@@ -24,7 +24,8 @@ Result<std::string> password_of(const PostgresOptions& options) {
   std::string password((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   while (!password.empty() && (password.back() == '\n' || password.back() == '\r')) password.pop_back();
   if (!file.good() && password.empty()) {
-    return Error{ErrorCode::kInvalid, "the password file '" + options.password_file + "' cannot be read or is empty"};
+    return Error{ErrorCode::kInvalid,
+                 "the password file '" + options.password_file.string() + "' cannot be read or is empty"};
   }
   return password;
 }
@@ -34,7 +35,7 @@ Result<std::string> password_of(const PostgresOptions& options) {
 std::string settings_of(const PostgresOptions& options, Purpose purpose) {
   std::string sql = "SET search_path = " + quoted(options.schema) +
                     ", pg_catalog; SET client_min_messages = warning; SET idle_in_transaction_session_timeout = '2s'; "
-                    "SET lock_timeout = '3s'; SET statement_timeout = '10s'; SET plan_cache_mode = force_generic_plan; "
+                    "SET lock_timeout = '3s'; SET statement_timeout = '6s'; SET plan_cache_mode = force_generic_plan; "
                     "SET jit = off; SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit') "
                     "WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false)";
   if (purpose == Purpose::kWrite || purpose == Purpose::kRead) {
@@ -95,12 +96,18 @@ Result<ConnectionRef> connect(const PostgresOptions& options, Purpose purpose, S
   return connection;
 }
 
-std::string place_of(const std::string& url) {
+}  // namespace cohort::postgres
+
+namespace cohort {
+
+std::string place_of(const PostgresOptions& options) {
+  const std::string& url = options.url;
+  const std::string schema = ", schema " + options.schema;
   const std::size_t scheme = url.find("://");
-  if (scheme == std::string::npos) return without_secrets(url);
+  if (scheme == std::string::npos) return without_secrets(url) + schema;
   const std::size_t at = url.find('@', scheme);
   const std::size_t begin = at != std::string::npos ? at + 1 : scheme + 3;
-  return url.substr(begin, url.find('?', begin) - begin);
+  return url.substr(begin, url.find('?', begin) - begin) + schema;
 }
 
-}  // namespace cohort::postgres
+}  // namespace cohort

@@ -19,7 +19,4 @@ struct ServerNote {
 /// between cannot be used; kUnavailable: it may work later. No message has the password.
 [[nodiscard]] Result<ConnectionRef> connect(const PostgresOptions& options, Purpose purpose, ServerNote& note);
 
-/// The URL without user and password, for people.
-[[nodiscard]] std::string place_of(const std::string& url);
-
 }  // namespace cohort::postgres

@@ -41,6 +41,10 @@ void Link::pump() {
   if (!session_) return;
   const std::optional<Failure> lost = session_->pump();
   if (lost) return reset(*lost);
+  if (session_ && session_->silence() > kLongestSilence) {
+    return reset(
+        {"", "the server has not answered for " + std::to_string(kLongestSilence / std::chrono::seconds(1)) + " s"});
+  }
   while (session_) {
     const std::optional<std::string> notification = session_->notification();
     if (!notification) return;

@@ -47,6 +47,7 @@ class Link {
   friend class Loop;
   static constexpr Duration kFirstPause = std::chrono::milliseconds(50);
   static constexpr Duration kLongestPause = std::chrono::seconds(2);
+  static constexpr Duration kLongestSilence = std::chrono::seconds(8);  // Longer than statement_timeout.
 
   void pump();
   void connected(Result<ConnectionRef> connection);

@@ -318,16 +318,15 @@ void PostgresStore::Impl::renew(std::string boot, Duration lease, Completion<voi
           leases_.note_renewal(boot, sent);
           return done({});
         }
-        note_sign_of_life(boot);
-        done(Error{ErrorCode::kStale, "the lease of boot '" + boot + "' has run out"});
+        // Durable before the answer: a boot that is heard of has not crashed.
+        read<bool>(
+            Line::kLeases, {&kComeBack, std::move(Parameters().add(boot))},
+            [boot, done = std::move(done)](const Result<bool>&) mutable {
+              done(Error{ErrorCode::kStale, "the lease of boot '" + boot + "' has run out"});
+            },
+            [](const postgres::ResultRef&) -> Result<bool> { return true; });
       },
       [](const postgres::ResultRef& result) -> Result<bool> { return postgres::rows_of(result) != 0; });
-}
-
-void PostgresStore::Impl::note_sign_of_life(const std::string& boot) {
-  read<bool>(
-      Line::kRows, {&kComeBack, std::move(Parameters().add(boot))}, [](const Result<bool>&) {},
-      [](const postgres::ResultRef&) -> Result<bool> { return true; });
 }
 
 void PostgresStore::Impl::take_over(std::string boot, Completion<std::vector<std::string>> done) {
@@ -365,14 +364,16 @@ void PostgresStore::Impl::take_over(std::string boot, Completion<std::vector<std
 // --- news
 
 // "INSTANCE" and a line for each piece of news: "c" for controls, "e" for events without numbers, "n NUMBER" for events
-// with numbers, "r COUNT NANOSECONDS GROUP" for ready tasks, "*" for more than fits.
+// with numbers, "r COUNT NANOSECONDS BYTES GROUP" for ready tasks, "*" for more than fits. A group may hold any text,
+// so its length tells where it ends.
 std::string PostgresStore::Impl::notification_of(const StoreNews& news, bool has_events) const {
   constexpr std::size_t kMost = 7'900;
   std::string text = instance_;
   if (news.control) text += "\nc";
   if (has_events && !leader_->leads()) text += "\ne";
   for (const ReadyGroup& each : news.ready) {
-    text += "\nr " + std::to_string(each.count) + " " + std::to_string(each.next_in.count()) + " " + each.group;
+    text += "\nr " + std::to_string(each.count) + " " + std::to_string(each.next_in.count()) + " " +
+            std::to_string(each.group.size()) + " " + each.group;
   }
   if (text.size() > kMost) text = instance_ + "\n*" + (has_events ? "\ne" : "");
   return text.size() == instance_.size() ? "" : text;
@@ -394,33 +395,33 @@ void PostgresStore::Impl::numbered(std::uint64_t last) {
 
 void PostgresStore::Impl::hear(const std::string& notification) {
   std::string_view rest = notification;
-  const auto next_line = [&] {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    const std::string_view line = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-    return line;
+  const auto take = [&](std::size_t bytes) {
+    const std::string_view text = rest.substr(0, bytes);
+    rest.remove_prefix(std::min(bytes, rest.size()));
+    return text;
   };
-  const auto number_in = [](std::string_view& text) {
+  const auto number = [&] {
     std::int64_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    text.remove_prefix(std::min<std::size_t>(static_cast<std::size_t>(end - text.data()) + 1, text.size()));
+    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value);
+    take(static_cast<std::size_t>(end - rest.data()) + 1);
     return error == std::errc() ? value : 0;
   };
-  if (next_line() == instance_) return;  // Its watchers know.
+  if (take(instance_.size()) == instance_) return;  // Its watchers know.
   StoreNews news;
-  while (!rest.empty()) {
-    std::string_view line = next_line();
-    if (line.empty()) continue;
-    const char kind = line.front();
-    line.remove_prefix(std::min<std::size_t>(2, line.size()));
+  while (rest.size() >= 2) {
+    const char kind = take(2).back();
     if (kind == '*') news.everything = true;
     if (kind == 'c') news.control = true;
     if (kind == 'e') leader_->poke();
-    if (kind == 'n') news.last_event = static_cast<std::uint64_t>(number_in(line));
-    if (kind != 'r') continue;
-    const auto count = static_cast<std::uint64_t>(number_in(line));
-    const Duration next_in(number_in(line));
-    news.ready.push_back({std::string(line), count, next_in});
+    if (kind != 'n' && kind != 'r') continue;
+    take(1);
+    if (kind == 'n') {
+      news.last_event = static_cast<std::uint64_t>(number());
+      break;  // It comes alone.
+    }
+    const auto count = static_cast<std::uint64_t>(number());
+    const Duration next_in(number());
+    news.ready.push_back({std::string(take(static_cast<std::size_t>(number()))), count, next_in});
   }
   watchers_.tell(news);
 }

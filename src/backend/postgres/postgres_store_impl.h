@@ -58,7 +58,7 @@ class PostgresStore::Impl {
     asked->told = [this, done = std::move(done), read = std::move(read)](postgres::Answers answers) mutable {
       leave();
       if (answers.failure) return done(answers.failure->to_error());
-      done(read(answers.results.front()));
+      done(postgres::guarded([&] { return read(answers.results.front()); }));
     };
     loop_.post([this, line, asked] { ask(readers_.at(static_cast<std::size_t>(line)), asked); });
   }
@@ -105,7 +105,6 @@ class PostgresStore::Impl {
   void give_up_old(Reader& reader, const postgres::Failure& failure);
   void note_timeline(const std::string& timeline);
   [[nodiscard]] bool has_changed_server(const std::string& boot);
-  void note_sign_of_life(const std::string& boot);
   [[nodiscard]] std::string notification_of(const StoreNews& news, bool has_events) const;
   void committed(const StoreNews& news, bool has_events);
   void numbered(std::uint64_t last);

@@ -325,7 +325,12 @@ void PostgresStore::dead_letters(std::string after_task, std::uint32_t limit,
       Impl::Line::kScans, {&kLetters, std::move(Parameters().add(impl_->format()).add(after_task).add(limit))},
       std::move(done), [](const ResultRef& result) -> Result<std::vector<DeadLetter>> {
         std::vector<DeadLetter> letters;
-        for (int i = 0; i < rows_of(result); ++i) letters.push_back(letter_in(Row(result.get(), i)));
+        for (int i = 0; i < rows_of(result); ++i) {
+          // One that cannot be read is left out; asked for alone, it is an error.
+          Result<DeadLetter> letter =
+              postgres::guarded([&] { return Result<DeadLetter>(letter_in(Row(result.get(), i))); });
+          if (letter) letters.push_back(*std::move(letter));
+        }
         return letters;
       });
 }

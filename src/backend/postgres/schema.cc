@@ -162,7 +162,7 @@ CREATE FUNCTION submit(
   grp text, steps jsonb, payload jsonb DEFAULT '{}', id text DEFAULT NULL, file text DEFAULT '', session text DEFAULT '',
   priority text DEFAULT 'normal', tags text[] DEFAULT '{}', deadline interval DEFAULT NULL,
   start_at timestamptz DEFAULT NULL, idempotency_key text DEFAULT NULL
-) RETURNS text LANGUAGE plpgsql AS $body$
+) RETURNS text LANGUAGE plpgsql SET search_path FROM CURRENT AS $body$
 DECLARE
   now_us bigint := (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
     + coalesce(nullif(current_setting('cohort.clock_offset', true), ''), '0')::bigint;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "backend/postgres/wire.h"
+#include "cohort/base/clock.h"
 #include "cohort/base/function.h"
 #include "cohort/base/result.h"
 
@@ -63,7 +64,10 @@ class Session {
 
   /// Sends the statements and a Sync. `done` is called from pump() or lose().
   void exchange(std::vector<Query> queries, Answered done);
-  [[nodiscard]] bool is_idle() const { return trips_.empty(); }
+  /// The oldest round trip has had no answer for so long. (A server that is frozen closes no connection.)
+  [[nodiscard]] Duration silence() const {
+    return trips_.empty() ? Duration::zero() : std::chrono::steady_clock::now() - trips_.front().since;
+  }
 
   [[nodiscard]] int socket() const { return PQsocket(connection_.get()); }
   /// There are bytes that the socket did not take.
@@ -79,6 +83,7 @@ class Session {
   struct Trip {
     Answered done;
     Answers answers;
+    Time since = std::chrono::steady_clock::now();
   };
   struct Sent {
     enum class Kind { kPrepare, kExecute, kSync } kind;

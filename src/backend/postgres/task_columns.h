@@ -5,6 +5,8 @@
 #include <string>
 
 #include "backend/postgres/wire.h"
+#include "backend/task_text.h"
+#include "cohort/base/result.h"
 #include "cohort/store/chain_task.h"
 
 namespace cohort::postgres {
@@ -26,6 +28,16 @@ struct TaskColumn {
 [[nodiscard]] std::string task_columns_sql(bool with_payload);
 /// The same without texts that lists do not show.
 [[nodiscard]] std::string summary_columns_sql();
+
+/// What `read` gives, or kInternal if a row cannot be read.
+template <class Read>
+auto guarded(Read&& read) -> decltype(read()) {
+  try {
+    return read();
+  } catch (const backend::Damaged& damage) {
+    return Error{ErrorCode::kInternal, std::string("a row of the PostgreSQL store cannot be read: ") + damage.what()};
+  }
+}
 
 struct TaskRow {
   std::uint64_t sequence = 0;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -17,11 +18,11 @@ struct PostgresOptions {
   /// Where the server is: "postgres://cohort@db.example.org/cohort?sslmode=verify-full", or "host=… dbname=…". Several
   /// hosts may be given; the store uses the one that takes writes. All parameters of libpq are understood.
   std::string url = {};
-  std::string password_file = {};  ///< A file with the password and nothing else. Empty: none.
-  std::string schema = "cohort";   ///< The tables are in this schema, and nothing else is.
-  bool migrate = true;             ///< Make the tables, or bring them to this version, if need be.
-  std::uint32_t writers = 2;       ///< Connections that change tasks. 1 to 4. The store has five more.
-  std::uint32_t max_batch = 200;   ///< Maximum number of calls in one transaction. 1 to 10,000.
+  std::filesystem::path password_file = {};  ///< A file with the password and nothing else. Empty: none.
+  std::string schema = "cohort";             ///< The tables are in this schema, and nothing else is.
+  bool migrate = true;                       ///< Make the tables, or bring them to this version, if need be.
+  std::uint32_t writers = 2;                 ///< Connections that change tasks. 1 to 4. The store has five more.
+  std::uint32_t max_batch = 200;             ///< Maximum number of calls in one transaction. 1 to 10,000.
   /// Calls that may wait. Further calls are rejected.
   std::uint32_t max_queued = 10'000;
   Duration connect_timeout = std::chrono::seconds(5);  ///< For one attempt to connect to one host.
@@ -33,6 +34,9 @@ struct PostgresOptions {
   std::function<Duration()> offset = {};     ///< Added to the server's clock.
   std::optional<std::int64_t> version = {};  ///< Stands for the version of this program's tables and rows.
 };
+
+/// The server and the schema, for people: "db.example.org/cohort, schema cohort". Without user and password.
+[[nodiscard]] std::string place_of(const PostgresOptions& options);
 
 /// A store that several nodes share: tables on a PostgreSQL server (15 or newer).
 ///
