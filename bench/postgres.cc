@@ -51,6 +51,7 @@ class Schema {
   Schema() : connection_(PQconnectdb(url().c_str())) {
     if (PQstatus(connection_) != CONNECTION_OK) fail(PQerrorMessage(connection_));
     open().reset();
+    run("SET client_min_messages = warning");
     run("SET search_path = " + name_);
   }
   ~Schema() {

@@ -175,7 +175,7 @@ Section<PostgresOptions> postgres_section() {
            {.sample = "postgres://cohort@db.example.org/cohort", .is_required = true})
       .key("password_file", &PostgresOptions::password_file, kinds::path(true), "A file with the password alone.",
            {.sample = "/etc/cohort/password"})
-      .key("schema", &PostgresOptions::schema, kinds::text(1, 63), "The tables are in this schema.")
+      .key("schema", &PostgresOptions::schema, kinds::text(1, 50), "The tables are in this schema.")
       .key("migrate", &PostgresOptions::migrate, kinds::yes_no(),
            "Make the tables, or bring them to the version of this program, at the start.")
       .key("writers", &PostgresOptions::writers, kinds::count(1, 4),

@@ -278,8 +278,23 @@ ChainEvent refusal_of(const DeadLetter& letter, WallTime now) {
           .detail = letter.reason};
 }
 
+namespace {
+
+// Stores look rows up by these, and indexes have limits.
+void bound_id(std::string& id) {
+  constexpr std::size_t kMost = 512;
+  clean(id);
+  if (id.size() <= kMost) return;
+  std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a: two long ids are not taken for one.
+  for (const char c : id) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  id = plain_utf8(id, kMost - 24) + "…#" + std::to_string(hash);
+}
+
+}  // namespace
+
 void clean(TakenIn& message) {
-  for (std::string* each : {&message.message_id, &message.task_id}) clean(*each);
+  for (std::string* each : {&message.message_id, &message.task_id}) bound_id(*each);
+  if (message.refused) bound_id(message.refused->task_id);
   if (!message.refused) return;
   DeadLetter& letter = *message.refused;
   for (std::string* each : {&letter.task_id, &letter.group, &letter.message_id, &letter.reason, &letter.plugin,

@@ -234,6 +234,7 @@ void MemoryStore::free_claims_of(const std::string& boot, chain_rules::Death dea
                                  std::set<std::string>& groups) {
   for (auto& [id, task] : tasks_) {
     if (task.owner != boot || is_final(task.state)) continue;
+    if (bugs_.takes_over_half && death == chain_rules::Death::kPresumed && !groups.empty()) break;
     change(task, [&, &row = task](chain_rules::Effects& effects) {
       if (bugs_.blames_neighbours && row.attempt_open && row.crashes.size() >= 2) row.alone = true;
       chain_rules::take_over(row, death, now, effects);
@@ -291,7 +292,7 @@ void MemoryStore::claim(ClaimRequest request, Completion<ClaimAnswer> done) {
     const StoreTime now = this->now();
     note_sign_of_life(request.boot);
     const auto boot = boots_.find(request.boot);
-    if (boot == boots_.end() || boot->second.dead) {
+    if (boot == boots_.end() || (boot->second.dead && !bugs_.claims_for_the_dead)) {
       answer = Error{ErrorCode::kStale, "boot '" + request.boot + "' has no lease"};
     } else {
       answer = claim_one(request, now);
@@ -307,6 +308,7 @@ ClaimAnswer MemoryStore::claim_one(const ClaimRequest& request, StoreTime now) {
     return found != boots_.end() && found->second.came_back;
   };
   for (const auto& [id, task] : tasks_) {
+    if (bugs_.forgets_claim_ids) break;
     if (task.claim_id != request.id || task.owner != request.boot || task.state != ChainState::kProcessing) continue;
     return {.task = task, .suspect = chain_rules::is_suspect(task, request, came_back), .more = true, .next_in = {}};
   }

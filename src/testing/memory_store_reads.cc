@@ -8,6 +8,8 @@
 namespace cohort {
 namespace {
 
+constexpr std::chrono::milliseconds kLate(500);  // See PlantedBugs::shows_events_late.
+
 Error no_such_task(const std::string& id) { return {ErrorCode::kNotFound, "there is no task '" + id + "'"}; }
 
 }  // namespace
@@ -131,7 +133,11 @@ void MemoryStore::events(std::uint64_t after, std::uint32_t limit, Completion<st
   {
     MutexLock lock(mutex_);
     auto each = std::ranges::upper_bound(events_, after, {}, &ChainEvent::sequence);
-    for (; each != events_.end() && found.size() < limit; ++each) found.push_back(*each);
+    constexpr std::uint64_t kEvery = 7;
+    for (; each != events_.end() && found.size() < limit; ++each) {
+      const bool is_late = bugs_.shows_events_late && each->sequence % kEvery == 0 && clock_.now() - each->at < kLate;
+      if (!is_late) found.push_back(*each);
+    }
   }
   done(std::move(found));
 }

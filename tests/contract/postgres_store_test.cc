@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <future>
 #include <set>
 #include <string>
 #include <thread>
@@ -221,6 +223,80 @@ TEST_F(PostgresStoreTest, AReadyTaskThatAnotherHasLockedIsLookedAtAgainSoon) {
   EXPECT_TRUE(claim("c2")->task);
 }
 
+// The statement that waits for the row has an older view of the other tables.
+TEST_F(PostgresStoreTest, AWriteThatWaitedForTheRowSeesItsNewContext) {
+  ASSERT_TRUE(submit(world_.store(), task("t")));
+  const ChainTask claimed = *claim("c1")->task;
+  PostgresSession other(postgres_url());
+  other.run("SET search_path = " + world_.schema());
+  other.run("BEGIN");
+  other.run("UPDATE tasks SET writes = 1, step = 1, attempt = 0, attempt_open = false WHERE id = 't'");
+  other.run("UPDATE bodies SET context = '{\"new\":1}' WHERE seq = (SELECT seq FROM tasks WHERE id = 't')");
+  ASSERT_EQ(other.last_error(), "");
+  std::thread commits([&] {
+    while (
+        sql().run("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'SELECT 1 FROM "
+                  "tasks%'") == "0") {
+      std::this_thread::yield();
+    }
+    other.run("COMMIT");
+  });
+  const auto repeated = wait<ChainRow>([&](auto done) {
+    world_.store().write({"t", "boot-a", claimed.epoch}, 1, Checkpoint{.step = 0, .context = "{\"new\":1}"},
+                         std::move(done));
+  });
+  commits.join();
+  ASSERT_TRUE(repeated) << repeated.error();
+  EXPECT_EQ(repeated->context, "{\"new\":1}");
+}
+
+TEST_F(PostgresStoreTest, ARowThatAnotherProgramHoldsKeepsNoOtherCallWaiting) {
+  ASSERT_TRUE(submit(world_.store(), task("held")));
+  PostgresSession holder(postgres_url());
+  holder.run("SET search_path = " + world_.schema());
+  holder.run("BEGIN");
+  holder.run("SELECT 1 FROM tasks WHERE id = 'held' FOR UPDATE");
+  std::promise<Result<ChainRow>> cancelled;
+  world_.store().cancel("held", "", [&](Result<ChainRow> row) { cancelled.set_value(std::move(row)); });
+  auto answer = cancelled.get_future();
+  // All of these are answered while that one waits.
+  for (int i = 0; i < 50; ++i) ASSERT_TRUE(submit(world_.store(), task("t" + std::to_string(i))));
+  EXPECT_NE(answer.wait_for(0s), std::future_status::ready);
+  holder.run("ROLLBACK");
+  EXPECT_TRUE(answer.get());
+}
+
+TEST_F(PostgresStoreTest, ManyTasksOfManyCallsGoIn) {
+  std::vector<std::future<bool>> calls;
+  for (int i = 0; i < 8; ++i) {
+    std::vector<NewTask> tasks;
+    for (int k = 0; k < 1000; ++k) tasks.push_back(task(std::to_string(i) + "-" + std::to_string(k)));
+    const auto answered = std::make_shared<std::promise<bool>>();
+    calls.push_back(answered->get_future());
+    world_.store().submit(std::move(tasks), [answered](const Result<std::vector<Result<Submitted>>>& made) {
+      answered->set_value(made.ok() && std::ranges::all_of(*made, [](const auto& each) { return each.ok(); }));
+    });
+  }
+  for (auto& each : calls) EXPECT_TRUE(each.get());
+}
+
+TEST_F(PostgresStoreTest, TwoKindsOfClaimsInOneBatchGetDifferentTasks) {
+  for (const char* id : {"t", "u"}) ASSERT_TRUE(submit(world_.store(), task(id)));
+  std::vector<std::future<std::string>> calls;
+  for (int i = 0; i < 2; ++i) {
+    ClaimRequest request{.id = "c" + std::to_string(i), .boot = "boot-a", .group = "g"};
+    if (i == 1) request.without_plugins = {"nothing has this one"};
+    const auto answered = std::make_shared<std::promise<std::string>>();
+    calls.push_back(answered->get_future());
+    world_.store().claim(request, [answered](const Result<ClaimAnswer>& found) {
+      answered->set_value(found && found->task ? found->task->id() : "");
+    });
+  }
+  const std::string first = calls[0].get();
+  const std::string second = calls[1].get();
+  EXPECT_TRUE(first.empty() || first != second) << first;
+}
+
 TEST_F(PostgresStoreTest, AnEmptyClaimWritesNothing) {
   const auto written = [&] { return sql().run("SELECT pg_current_wal_insert_lsn()"); };
   sql().run("CHECKPOINT");
@@ -274,6 +350,7 @@ TEST_F(PostgresStoreTest, ANodeRunsWithTheRightsThatTheDocumentGives) {
   sql().run("CREATE ROLE " + role + " LOGIN");
   sql().run("GRANT USAGE ON SCHEMA " + world_.schema() + " TO " + role);
   sql().run("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA " + world_.schema() + " TO " + role);
+  sql().run("GRANT USAGE ON ALL SEQUENCES IN SCHEMA " + world_.schema() + " TO " + role);
   ASSERT_EQ(sql().last_error(), "");
   PostgresOptions options = world_.options();
   options.migrate = false;

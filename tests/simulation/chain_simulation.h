@@ -44,7 +44,7 @@ class ChainSimulation final : public StoreWitness {
       run_for(kQuantum);
     }
     // From here on everything works, and must come to an end.
-    weather_ = Weather();
+    weather_ = {.forgets_news = weather_.forgets_news};
     wall_.set_skew(Duration::zero());
     for (Place& place : places_) {
       if (place.node) place.node->store.reconnect();
@@ -59,6 +59,9 @@ class ChainSimulation final : public StoreWitness {
     bury_all();
     return wrong_;
   }
+
+  /// Plants a bug: news of the store are lost now and then.
+  void forget_news() { weather_.forgets_news = true; }
 
   [[nodiscard]] std::string history() const {
     std::string all;
@@ -165,8 +168,20 @@ class ChainSimulation final : public StoreWitness {
     }
   }
 
+  // Follows the events as a relay does: what it has passed it never sees again.
+  void read_events() {
+    constexpr std::uint32_t kMany = 1'000'000;
+    store_->events(event_cursor_, kMany, [this](const Result<std::vector<ChainEvent>>& events) {
+      for (const ChainEvent& each : *events) {
+        if (each.sequence != event_cursor_ + 1) blame(each.task_id, "a reader of events has missed one");
+        event_cursor_ = each.sequence;
+      }
+    });
+  }
+
   void step() {
     schedule_.run_due();
+    read_events();
     for (std::size_t i = 0; i < places_.size(); ++i) {
       Place& place = places_[(i + static_cast<std::size_t>(turn_)) % places_.size()];
       if (place.node && place.node->is_doomed && clock_.now() >= place.boots_at) boot(place);
@@ -412,6 +427,7 @@ class ChainSimulation final : public StoreWitness {
   std::set<std::pair<std::string, std::uint32_t>> checkpoints_;
   std::map<std::pair<std::string, std::uint32_t>, int> effects_;
   std::map<std::string, int> killings_;
+  std::uint64_t event_cursor_ = 0;
   std::deque<std::pair<std::string, std::string>> history_;
   std::string wrong_;
 };

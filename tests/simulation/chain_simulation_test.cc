@@ -72,6 +72,35 @@ TEST(ChainSimulationTest, AMessageThatIsAcknowledgedTooEarlyIsFound) {
   EXPECT_NE(first_violation_with(SwitchedFaults::kAcknowledgeEarly), "");
 }
 
+TEST(ChainSimulationTest, AClaimForADeadBootIsFound) {
+  EXPECT_NE(first_violation<NoChainFaults>({.claims_for_the_dead = true}), "");
+}
+
+TEST(ChainSimulationTest, HalfATakeOverIsFound) {
+  EXPECT_NE(first_violation<NoChainFaults>({.takes_over_half = true}), "");
+}
+
+TEST(ChainSimulationTest, AReaderOfEventsThatMissesOneIsFound) {
+  EXPECT_NE(first_violation<NoChainFaults>({.shows_events_late = true}), "");
+}
+
+TEST(ChainSimulationTest, LostNewsAreFound) {
+  std::string wrong;
+  for (std::uint64_t seed = 1; seed <= 300 && wrong.empty(); ++seed) {
+    ChainSimulation<NoChainFaults> simulation(seed);
+    simulation.forget_news();
+    wrong = simulation.run();
+  }
+  EXPECT_NE(wrong, "");
+}
+
+// The second defence holds alone: a node gives back what it has claimed without knowing.
+TEST(ChainSimulationTest, AClaimThatNobodyRunsIsGivenBack) {
+  for (std::uint64_t seed = 1; seed <= kSeeds / 10; ++seed) {
+    ASSERT_EQ(ChainSimulation<NoChainFaults>(seed, {.forgets_claim_ids = true}).run(), "") << seed;
+  }
+}
+
 TEST(ChainSimulationTest, ANeighbourThatIsBlamedIsFound) {
   EXPECT_NE(first_violation<NoChainFaults>({.blames_neighbours = true}), "");
 }

@@ -46,6 +46,7 @@ class Schedule {
 
 /// Which faults there are at the moment.
 struct Weather {
+  bool forgets_news = false;  ///< A planted bug: news are lost, and nobody knows.
   double loses_request = 0;
   double loses_answer = 0;
   Duration slowest = std::chrono::milliseconds(5);
@@ -92,6 +93,7 @@ class FaultyStore final : public TaskStore {
       }
     };
     auto source = store_.watch([this, is_cut = is_cut_, deliver](const StoreNews& what) {
+      if (weather_.forgets_news && random_.chance(0.3)) return;
       if (!*is_cut) schedule_.after(some_delay(), [deliver, what] { deliver(what); });
     });
     return std::make_shared<std::pair<std::shared_ptr<StoreWatch>, std::shared_ptr<void>>>(watcher, std::move(source));

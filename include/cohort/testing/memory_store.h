@@ -30,6 +30,11 @@ class MemoryStore final : public TaskStore {
   struct PlantedBugs {
     bool accepts_stale_epochs = false;
     bool blames_neighbours = false;  ///< After two crashes a task is poison at the next, even if it did not run alone.
+    /// What stores with several connections may get wrong:
+    bool claims_for_the_dead = false;  ///< A claim does not see that its boot is being taken over.
+    bool takes_over_half = false;      ///< A take-over frees one task, and nobody sweeps the others.
+    bool forgets_claim_ids = false;    ///< A repeated claim gets another task.
+    bool shows_events_late = false;    ///< Some events can be read only after events with higher numbers.
   };
 
   struct Options {

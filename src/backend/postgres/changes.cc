@@ -17,6 +17,10 @@ Result<Submitted> submit_one(Transaction& transaction, const PreparedRef& prepar
   if (!prepared->checked) return prepared->checked.error();
   const NewTask& request = prepared->request;
   if (request.id.empty()) return Error{ErrorCode::kInvalid, "the task has no id"};
+  constexpr std::size_t kMostBytes = 1500;  // An entry of an index has at most 2,700.
+  if (request.group.size() > kMostBytes) {
+    return Error{ErrorCode::kInvalid, "the group of a task has at most 1500 bytes on a PostgreSQL store"};
+  }
   if (!request.idempotency_key.empty()) {
     if (const auto* there = transaction.existing_key(request.group, request.idempotency_key)) {
       return known(*there, request, prepared->hash);
@@ -40,6 +44,7 @@ class SubmitChange final : public ChangeOf<std::vector<Result<Submitted>>> {
       if (each->checked) transaction.want_existing(each->request);
     }
   }
+  [[nodiscard]] std::size_t rows() const override { return tasks_.size(); }
   void decide(Transaction& transaction) override {
     std::vector<Result<Submitted>> answers;
     answers.reserve(tasks_.size());
@@ -77,6 +82,7 @@ class TakeInChange final : public ChangeOf<std::vector<IntakeAnswer>> {
       if (!message.task_id.empty()) transaction.want_task(message.task_id);
     }
   }
+  [[nodiscard]] std::size_t rows() const override { return messages_.size(); }
   void decide(Transaction& transaction) override {
     std::vector<IntakeAnswer> answers;
     for (std::size_t i = 0; i < messages_.size(); ++i)
@@ -91,7 +97,9 @@ class TakeInChange final : public ChangeOf<std::vector<IntakeAnswer>> {
     transaction.put_refused(message.message_id);
     transaction.note_important();
     DeadLetter letter = chain_rules::letter_of(message, reason, at);
-    if (letter.task_id.empty() || transaction.existing_id(letter.task_id) != nullptr) {
+    constexpr std::size_t kMostBytes = 600;
+    if (letter.task_id.size() > kMostBytes || letter.task_id.empty() ||
+        transaction.existing_id(letter.task_id) != nullptr) {
       letter.task_id = "message:" + message.message_id;
     }
     transaction.put_event(chain_rules::refusal_of(letter, at));

@@ -23,6 +23,8 @@ class Change {
   virtual void decide(Transaction& transaction) = 0;
   /// Tells the caller the answer; or why there is none.
   virtual void complete(const Error* failure) = 0;
+  /// About how many rows it writes.
+  [[nodiscard]] virtual std::size_t rows() const { return 1; }
   /// It has more to do in a further transaction, before it is complete.
   [[nodiscard]] virtual bool goes_on() const { return false; }
 

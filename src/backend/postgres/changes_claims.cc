@@ -66,7 +66,8 @@ class LeaveChange final : public ChangeOf<void> {
     std::set<std::string> groups;
     free_tasks(transaction, owned, chain_rules::Death::kLeft, groups);
     transaction.mark_dead(boot_);
-    goes_on_ = owned.size() == kAtOnce;
+    transaction.mark_back(boot_);  // Should others sweep the rest, it has not crashed.
+    goes_on_ = owned.size() >= kAtOnce;
     answer(Result<void>());
   }
   [[nodiscard]] bool goes_on() const override { return goes_on_; }
@@ -119,7 +120,7 @@ class ClaimChange final : public ChangeOf<ClaimAnswer> {
       : ChangeOf(std::move(done)),
         request_(std::move(request)),
         without_(backend::lines_text(request_.without_plugins)) {}
-  void ask(Transaction& transaction) override { transaction.want_claim(request_); }
+  void ask(Transaction& transaction) override { transaction.want_claim(request_, looks_again_ ? kMany : 1); }
   void decide(Transaction& transaction) override { answer(claim(transaction)); }
   /// All that it found had expired or was poison: it looks again.
   [[nodiscard]] bool goes_on() const override { return looks_again_; }
@@ -145,6 +146,7 @@ class ClaimChange final : public ChangeOf<ClaimAnswer> {
     while (boot->is_locked && !found.task && !candidates.empty()) {
       ChainTask& task = *transaction.task(candidates.front());
       candidates.erase(candidates.begin());
+      if (task.state != ChainState::kReady) continue;  // Another claim of this transaction has taken it.
       ++look.taken;
       transaction.note_important();
       found.suspect = decide(transaction, task, came_back);
@@ -180,6 +182,8 @@ class ClaimChange final : public ChangeOf<ClaimAnswer> {
     transaction.save(task, false, effects);
     return suspect;
   }
+
+  static constexpr std::uint32_t kMany = 100;
 
   const ClaimRequest request_;
   const std::string without_;

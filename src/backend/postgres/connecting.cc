@@ -35,7 +35,7 @@ Result<std::string> password_of(const PostgresOptions& options) {
 std::string settings_of(const PostgresOptions& options, Purpose purpose) {
   std::string sql = "SET search_path = " + quoted(options.schema) +
                     ", pg_catalog; SET client_min_messages = warning; SET idle_in_transaction_session_timeout = '2s'; "
-                    "SET lock_timeout = '3s'; SET statement_timeout = '6s'; SET plan_cache_mode = force_generic_plan; "
+                    "SET lock_timeout = '1s'; SET statement_timeout = '6s'; SET plan_cache_mode = force_generic_plan; "
                     "SET jit = off; SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit') "
                     "WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false)";
   if (purpose == Purpose::kWrite || purpose == Purpose::kRead) {
@@ -78,6 +78,10 @@ Result<ConnectionRef> connect(const PostgresOptions& options, Purpose purpose, S
   if (PQserverVersion(raw) < 150000) {
     return Error{ErrorCode::kInvalid, "the PostgreSQL store needs a server of version 15 or newer; this one is " +
                                           std::string(PQparameterStatus(raw, "server_version"))};
+  }
+  if (std::string(PQparameterStatus(raw, "server_encoding")) != "UTF8") {
+    return Error{ErrorCode::kInvalid, "the PostgreSQL store needs a database with the encoding UTF8; this one has " +
+                                          std::string(PQparameterStatus(raw, "server_encoding"))};
   }
   // A pooler answers for several servers' sessions with a process number of its own.
   if (text(raw, "SELECT pg_catalog.pg_backend_pid()") != std::to_string(PQbackendPID(raw))) {

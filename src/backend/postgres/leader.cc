@@ -86,7 +86,7 @@ void Leader::look() {
       seen_ = seen;
       seen_since_ = now;
     }
-    if (holder.empty() || now - seen_since_ >= kLease) return take(holder, term);
+    if (holder.empty() || holder == instance_ || now - seen_since_ >= kLease) return take(holder, term);
     is_undecided_ = false;
   });
 }

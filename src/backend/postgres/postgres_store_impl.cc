@@ -39,12 +39,15 @@ const Statement kAlive = {
     "t.format <= $1::bigint AND NOT EXISTS (SELECT 1 FROM boots o WHERE o.boot = t.owner AND NOT o.dead)) UNION ALL "
     "SELECT boot, renewals, lease, false FROM boots WHERE NOT dead"};
 
-const Statement kSubmitted = {"submitted", "SELECT seq, grp FROM submitted WHERE at > $1::bigint"};
+const Statement kSubmitted = {"submitted",
+                              "SELECT seq, grp FROM submitted WHERE at > ((extract(epoch FROM clock_timestamp()) * "
+                              "1000000)::bigint - $1::bigint) ORDER BY at DESC LIMIT 10000"};
 
-// What is old goes in bounded steps. The first column of each says how much went.
+// What is old goes in bounded steps, by the server's clock: $1 is the age. The first column of each says how much went.
 const Statement kRemoveTasks = {
     "remove_tasks",
-    "WITH old AS MATERIALIZED (SELECT seq, id FROM tasks WHERE ended_at IS NOT NULL AND ended_at <= $1::bigint AND "
+    "WITH old AS MATERIALIZED (SELECT seq, id FROM tasks WHERE ended_at IS NOT NULL AND ended_at <= ((extract(epoch "
+    "FROM clock_timestamp()) * 1000000)::bigint - $1::bigint) AND "
     "state "
     "BETWEEN 3 AND 7 AND format <= $3::bigint ORDER BY ended_at LIMIT $2::bigint FOR UPDATE SKIP LOCKED), b AS (DELETE "
     "FROM bodies USING old WHERE bodies.seq = old.seq), a AS (DELETE FROM attempts USING old WHERE attempts.seq = "
@@ -52,29 +55,33 @@ const Statement kRemoveTasks = {
     "$3::bigint), t AS (DELETE FROM tasks USING old WHERE tasks.seq = old.seq RETURNING 1) SELECT count(*) FROM t"};
 const Statement kRemoveEvents = {
     "remove_events",
-    "WITH gone AS (DELETE FROM events WHERE id IN (SELECT id FROM events WHERE number IS NOT NULL AND at <= $1::bigint "
+    "WITH gone AS (DELETE FROM events WHERE id IN (SELECT id FROM events WHERE number IS NOT NULL AND at <= "
+    "((extract(epoch FROM clock_timestamp()) * 1000000)::bigint - $1::bigint) "
     "AND format <= $3::bigint AND number <= coalesce((SELECT value FROM numbers WHERE name = 'cursor:relay'), "
     "9223372036854775807) ORDER BY number LIMIT $2::bigint) RETURNING 1) SELECT count(*) FROM gone"};
 const Statement kRemoveLetters = {
     "remove_old_letters",
     "WITH gone AS (DELETE FROM dead_letters WHERE task_id IN (SELECT d.task_id FROM dead_letters d WHERE d.failed_at "
-    "<= "
-    "$1::bigint AND d.format <= $3::bigint AND NOT EXISTS (SELECT 1 FROM tasks t WHERE t.id = d.task_id) ORDER BY "
+    "<= ((extract(epoch FROM clock_timestamp()) * 1000000)::bigint - $1::bigint) AND d.format <= $3::bigint AND NOT "
+    "EXISTS (SELECT 1 FROM tasks t WHERE t.id = d.task_id) ORDER BY "
     "d.failed_at LIMIT $2::bigint) RETURNING 1) SELECT count(*) FROM gone"};
 const Statement kRemoveRefused = {"remove_refused",
                                   "WITH gone AS (DELETE FROM refused_messages WHERE message_id IN (SELECT message_id "
                                   "FROM refused_messages WHERE at <= "
-                                  "$1::bigint LIMIT $2::bigint) RETURNING 1) SELECT count(*) FROM gone"};
+                                  "((extract(epoch FROM clock_timestamp()) * 1000000)::bigint - $1::bigint) LIMIT "
+                                  "$2::bigint) RETURNING 1) SELECT count(*) FROM gone"};
 // The row of a boot goes only when nothing names it.
-const Statement kRemoveBoots = {"remove_boots",
-                                "WITH gone AS (DELETE FROM boots WHERE boot IN (SELECT b.boot FROM boots b WHERE "
-                                "b.dead AND b.died_at <= $1::bigint "
-                                "AND NOT EXISTS (SELECT 1 FROM tasks t WHERE t.owner = b.boot AND t.state IN (1, 2)) "
-                                "LIMIT $2::bigint) RETURNING 1) "
-                                "SELECT count(*) FROM gone"};
-const Statement kRemoveSubmitted = {
-    "remove_submitted",
-    "WITH gone AS (DELETE FROM submitted WHERE at <= $1::bigint RETURNING 1) SELECT count(*) FROM gone"};
+const Statement kRemoveBoots = {
+    "remove_boots",
+    "WITH gone AS (DELETE FROM boots WHERE boot IN (SELECT b.boot FROM boots b WHERE "
+    "b.dead AND b.died_at <= ((extract(epoch FROM clock_timestamp()) * 1000000)::bigint - $1::bigint) "
+    "AND NOT EXISTS (SELECT 1 FROM tasks t WHERE t.owner = b.boot AND t.state IN (1, 2)) "
+    "LIMIT $2::bigint) RETURNING 1) "
+    "SELECT count(*) FROM gone"};
+const Statement kRemoveSubmitted = {"remove_submitted",
+                                    "WITH gone AS (DELETE FROM submitted WHERE seq IN (SELECT seq FROM submitted WHERE "
+                                    "at <= ((extract(epoch FROM clock_timestamp()) * 1000000)::bigint - $1::bigint) "
+                                    "ORDER BY at LIMIT 10000) RETURNING 1) SELECT count(*) FROM gone"};
 
 constexpr std::int64_t kMicros = 1'000'000;
 
@@ -92,8 +99,6 @@ PostgresOptions completed(PostgresOptions options) {
   options.max_batch = std::clamp(options.max_batch, 1U, 10'000U);
   return options;
 }
-
-std::int64_t now_us() { return system_wall_clock().now().time_since_epoch().count(); }
 
 }  // namespace
 
@@ -125,8 +130,9 @@ Result<void> PostgresStore::Impl::open() {
   make_links();
   loop_.start();
   loop_.post([this] {
+    readers_.at(static_cast<std::size_t>(Line::kLeases)).link->open();  // The first to be there.
     for (const auto& each : writers_) each->open();
-    for (Reader& each : readers_) each.link->open();
+    for (const Line line : {Line::kRows, Line::kScans}) readers_.at(static_cast<std::size_t>(line)).link->open();
     listener_->open();
     leader_->open();
     look_for_submitted();
@@ -431,9 +437,13 @@ void PostgresStore::Impl::hear(const std::string& notification) {
 void PostgresStore::Impl::look_for_submitted() {
   if (is_closing_) return;
   loop_.call_in(std::chrono::seconds(1), [this] { look_for_submitted(); });
-  const std::int64_t since = now_us() + offset_us() - 60 * kMicros;
+  const std::int64_t age = 60 * kMicros - offset_us();
+  if (leader_->leads() && leader_->session() != nullptr) {
+    leader_->session()->exchange({{&kRemoveSubmitted, std::move(Parameters().add(age + 60 * kMicros))}},
+                                 [](Answers) {});
+  }
   auto asked = std::make_shared<Asked>();
-  asked->query = {&kSubmitted, std::move(Parameters().add(since))};
+  asked->query = {&kSubmitted, std::move(Parameters().add(age))};
   asked->told = [this](Answers answers) {
     if (answers.failure) return;
     std::set<std::uint64_t> seen;
@@ -474,8 +484,7 @@ void PostgresStore::Impl::remove_as_leader(Duration older_than, std::uint32_t li
     leave();
     return done(std::uint64_t{0});
   }
-  const std::int64_t now = now_us() + offset_us();
-  const std::int64_t before = now - std::chrono::duration_cast<std::chrono::microseconds>(older_than).count();
+  const std::int64_t before = std::chrono::duration_cast<std::chrono::microseconds>(older_than).count() - offset_us();
   std::vector<postgres::Query> queries;
   for (const Statement* each : {&kRemoveTasks, &kRemoveEvents, &kRemoveLetters}) {
     queries.push_back({each, std::move(Parameters().add(before).add(limit).add(version_))});
@@ -483,7 +492,6 @@ void PostgresStore::Impl::remove_as_leader(Duration older_than, std::uint32_t li
   for (const Statement* each : {&kRemoveRefused, &kRemoveBoots}) {
     queries.push_back({each, std::move(Parameters().add(before).add(limit))});
   }
-  queries.push_back({&kRemoveSubmitted, std::move(Parameters().add(now - 60 * kMicros))});
   session->exchange(std::move(queries), [this, limit, done = std::move(done)](Answers answers) mutable {
     leave();
     if (answers.failure) return done(answers.failure->to_error());

@@ -155,6 +155,7 @@ CREATE TABLE leaders (
 );
 INSERT INTO leaders VALUES ('events', '', 0, 0, 0);
 CREATE TABLE submitted (seq bigint PRIMARY KEY, grp text NOT NULL, at bigint NOT NULL);
+CREATE INDEX submitted_at ON submitted (at);
 
 -- Submits a task within the caller's own transaction: the task runs if that commits. Gives the id of the task; for a key
 -- that belongs to an earlier submit of the group, the id of that task.
@@ -196,7 +197,9 @@ BEGIN
       OR char_length(coalesce(submit.idempotency_key, '')) > 256 THEN
     RAISE 'file, session or idempotency_key is too long' USING ERRCODE = '22023';
   END IF;
-  IF length_ns <= 0 THEN RAISE 'the deadline is above 0' USING ERRCODE = '22023'; END IF;
+  IF length_ns NOT BETWEEN 1 AND 3000000000000000000 THEN
+    RAISE 'the deadline is above 0, and at most 95 years' USING ERRCODE = '22023';
+  END IF;
   IF octet_length(submit.payload::text) + octet_length(submit.steps::text) > 1048576 THEN
     RAISE 'payload and steps have at most 1 MiB' USING ERRCODE = '22023';
   END IF;
@@ -284,7 +287,8 @@ Result<void> prepare_schema(PGconn* connection, const std::string& schema, bool 
     if (!run(connection, "BEGIN; SELECT pg_advisory_xact_lock(hashtext('cohort migration'))")) {
       return failed(connection, "its tables cannot be locked");
     }
-    bool good = run(connection, "CREATE SCHEMA IF NOT EXISTS " + name + "; SET LOCAL search_path = " + name) &&
+    bool good = run(connection, "CREATE SCHEMA IF NOT EXISTS " + name + "; SET LOCAL search_path = " + name +
+                                    ", pg_temp; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0") &&
                 run(connection,
                     "CREATE TABLE IF NOT EXISTS versions (version bigint NOT NULL, oldest_program bigint NOT NULL)");
     const std::int64_t there = number(connection, read).value_or(0);

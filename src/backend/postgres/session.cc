@@ -50,6 +50,15 @@ void Session::note_notice(void* self, const PGresult* notice) {
 
 void Session::exchange(std::vector<Query> queries, Answered done) {
   trips_.push_back({std::move(done), {}});
+  // Plans are made for tables as they were: what was planned for empty ones must not stay.
+  const Time now = std::chrono::steady_clock::now();
+  if (now - planned_ >= kPlansFor) {
+    planned_ = now;
+    if (PQsendQueryParams(connection_.get(), "DISCARD PLANS", 0, nullptr, nullptr, nullptr, nullptr, 0) == 0) {
+      is_broken_ = true;
+    }
+    sent_.push_back({Sent::Kind::kPrepare, nullptr});
+  }
   for (const Query& each : queries) send(each);
   if (PQpipelineSync(connection_.get()) == 0) is_broken_ = true;
   sent_.push_back({Sent::Kind::kSync, nullptr});
@@ -102,6 +111,7 @@ void Session::note(const Sent& sent, ResultRef result) {
   if (sent.kind == Sent::Kind::kSync) {
     Trip trip = std::move(trips_.front());
     trips_.pop_front();
+    if (!trips_.empty()) trips_.front().since = std::chrono::steady_clock::now();
     trip.answers.was_warned = std::exchange(was_warned_, false);
     trip.done(std::move(trip.answers));
     return;

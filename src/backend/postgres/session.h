@@ -95,7 +95,10 @@ class Session {
   [[nodiscard]] Failure lost() const;
   static void note_notice(void* self, const PGresult* notice);
 
+  static constexpr Duration kPlansFor = std::chrono::seconds(5);
+
   ConnectionRef connection_;
+  Time planned_ = std::chrono::steady_clock::now();
   bool wants_to_write_ = false;
   bool is_broken_ = false;
   bool was_warned_ = false;

@@ -23,34 +23,31 @@ const char* array_cast(Type type) {
   return "::text[]";
 }
 
-// "INSERT INTO tasks (…) SELECT … FROM unnest($1::text[], …)", with the bodies. Numbers are drawn in the order of the
-// arrays. A row that is there already makes the whole transaction fail, and its repetition finds it.
+// Tasks and their bodies out of one list of arrays. Numbers are drawn in the order of the arrays. A row that is there
+// already makes the whole transaction fail, and its repetition finds it.
 const char* insert_tasks() {
   std::string names;
   std::string values;
   std::string arrays;
   std::string aliases;
   int number = 0;
-  for (const TaskColumn& each : task_columns()) {
-    names += std::string(names.empty() ? "" : ", ") + each.name;
-    values += std::string(values.empty() ? "" : ", ") + "u." + each.name + each.cast;
-    arrays += std::string(arrays.empty() ? "" : ", ") + "$" + std::to_string(++number) + array_cast(each.type);
-    aliases += std::string(aliases.empty() ? "" : ", ") + each.name;
-  }
-  for (const char* each : {"request_hash", "outline"}) {
-    names += std::string(", ") + each;
-    values += std::string(", u.") + each;
-    arrays += ", $" + std::to_string(++number) + "::text[]";
-    aliases += std::string(", ") + each;
-  }
-  const std::string format = "$" + std::to_string(number + 1) + "::bigint";
-  const auto text = [&](int offset) { return "$" + std::to_string(number + offset) + "::text[]"; };
-  return kept("WITH made AS (INSERT INTO tasks (" + names + ", format) SELECT " + values + ", " + format +
-              " FROM unnest(" + arrays + ") WITH ORDINALITY AS u(" + aliases +
-              ", place) ORDER BY u.place RETURNING seq, id) INSERT INTO bodies (seq, request, payload, context, log) "
-              "SELECT made.seq, b.request, b.payload, b.context, b.log FROM made JOIN unnest(" +
-              text(2) + ", " + text(3) + ", " + text(4) + ", " + text(5) + ", " + text(6) +
-              ") AS b(id, request, payload, context, log) ON b.id = made.id");
+  const auto add = [&](const std::string& name, const char* cast, const std::string& array, bool is_of_task) {
+    if (is_of_task) {
+      names += ", " + name;
+      values += ", u." + name + cast;
+    }
+    arrays += (arrays.empty() ? "$" : ", $") + std::to_string(++number) + array;
+    aliases += (aliases.empty() ? "" : ", ") + name;
+  };
+  for (const TaskColumn& each : task_columns()) add(each.name, each.cast, array_cast(each.type), true);
+  for (const char* each : {"request_hash", "outline"}) add(each, "", "::text[]", true);
+  for (const char* each : {"request", "payload", "context", "log"}) add(each, "", "::text[]", false);
+  return kept("WITH u AS MATERIALIZED (SELECT nextval('tasks_seq_seq') AS seq, o.* FROM (SELECT * FROM unnest(" +
+              arrays + ") WITH ORDINALITY AS a(" + aliases +
+              ", place) ORDER BY place) AS o), made AS (INSERT INTO tasks (seq" + names +
+              ", format) OVERRIDING SYSTEM VALUE SELECT u.seq" + values + ", $" + std::to_string(number + 1) +
+              "::bigint FROM u) INSERT INTO bodies (seq, request, payload, context, log) SELECT seq, request, payload, "
+              "context, log FROM u");
 }
 
 const char* update_tasks() {
@@ -96,7 +93,7 @@ constexpr const char* kBootColumns = "SELECT boot, renewals, lease, dead, came_b
 
 }  // namespace
 
-const Statement kBegin = {"begin", "BEGIN"};
+const Statement kBegin = {"begin", "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"};
 const Statement kCommit = {"commit", "COMMIT"};
 const Statement kCommitLater = {"relax", "SET LOCAL synchronous_commit = off"};
 const Statement kRollback = {"rollback", "ROLLBACK"};
@@ -127,6 +124,19 @@ const Statement kGroupsOfTasks = {
     "groups_of_tasks",
     "SELECT grp, paused_since, paused_total, limits, version, format FROM groups WHERE grp IN (SELECT grp FROM tasks "
     "WHERE id = ANY($1::text[]))"};
+// A statement that has waited for a lock sees the locked row as it is now, but other tables as they were when it began.
+// So rows are locked by a statement of their own, before the one that reads them with their bodies.
+const Statement kLockTasks = {"lock_tasks", "SELECT 1 FROM tasks WHERE id = ANY($1::text[]) ORDER BY seq FOR UPDATE"};
+const Statement kLockTasksOfBoots = {
+    "lock_tasks_of_boots",
+    "SELECT 1 FROM tasks WHERE owner = ANY($1::text[]) AND state IN (1, 2) AND format <= $2::bigint ORDER BY seq LIMIT "
+    "200 FOR UPDATE"};
+const Statement kBodies = {"bodies", "SELECT seq, context, log FROM bodies WHERE seq = ANY($1::bigint[])"};
+// So that there is a row to lock.
+const Statement kMakeGroups = {
+    "make_groups",
+    "INSERT INTO groups (grp, paused_total, limits, version, format) SELECT grp, 0, '', 0, $2::bigint FROM "
+    "unnest($1::text[]) AS u(grp) ON CONFLICT DO NOTHING"};
 const Statement kTasksForUpdate = {"tasks",
                                    kept(tasks_where("t.id = ANY($1::text[]) ORDER BY t.seq FOR UPDATE OF t", true))};
 const Statement kTasksOfBoots = {

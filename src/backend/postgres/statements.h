@@ -21,7 +21,9 @@ extern const Statement kBootsForUpdate;
 extern const Statement kGroups;
 extern const Statement kGroupsForUpdate;
 extern const Statement kGroupsOfTasks;
+extern const Statement kLockTasks;
 extern const Statement kTasksForUpdate;
+extern const Statement kLockTasksOfBoots;
 extern const Statement kTasksOfBoots;
 extern const Statement kOwnerless;
 extern const Statement kLatePending;
@@ -32,6 +34,8 @@ extern const Statement kClaimed;
 extern const Statement kCandidates;
 extern const Statement kDue;
 extern const Statement kLooks;
+extern const Statement kBodies;
+extern const Statement kMakeGroups;
 
 extern const Statement kInsertTasks;
 extern const Statement kUpdateTasks;

@@ -24,11 +24,11 @@ void Transaction::want_existing(const NewTask& request) {
   groups_wanted_.insert(request.group);
 }
 
-void Transaction::want_claim(const ClaimRequest& request) {
+void Transaction::want_claim(const ClaimRequest& request, std::uint32_t count) {
   claim_ids_.insert(request.id);
   boots_claiming_.insert(request.boot);
   groups_wanted_.insert(request.group);
-  ++claims_[{request.group, backend::lines_text(request.without_plugins)}];
+  claims_[{request.group, backend::lines_text(request.without_plugins)}] += count;
   claim_boots_[request.group] = request.boot;
 }
 
@@ -66,6 +66,7 @@ std::vector<Query> Transaction::read_queries() {
     add(queries, kBoots, std::move(Parameters().add(texts(boots_wanted_))), &Transaction::load_boots);
   }
   if (!groups_locked_.empty()) {
+    add(queries, kMakeGroups, std::move(Parameters().add(texts(groups_locked_)).add(format_)), nullptr);
     add(queries, kGroupsForUpdate, std::move(Parameters().add(texts(groups_locked_))), &Transaction::load_groups);
   }
   add(queries, kHeld, {}, &Transaction::load_held);
@@ -87,10 +88,12 @@ std::vector<Query> Transaction::read_queries() {
         &Transaction::load_letters);
   }
   if (!task_ids_.empty()) {
+    add(queries, kLockTasks, std::move(Parameters().add(texts(task_ids_))), nullptr);
     add(queries, kTasksForUpdate, std::move(Parameters().add(texts(task_ids_))), &Transaction::load_tasks);
     add(queries, kGroupsOfTasks, std::move(Parameters().add(texts(task_ids_))), &Transaction::load_groups);
   }
   if (!ended_boots_.empty()) {
+    add(queries, kLockTasksOfBoots, std::move(Parameters().add(texts(ended_boots_)).add(format_)), nullptr);
     add(queries, kTasksOfBoots, std::move(Parameters().add(texts(ended_boots_)).add(format_)),
         &Transaction::load_tasks);
   }
@@ -147,7 +150,8 @@ void Transaction::sort_candidates() {
   }
 }
 
-// What the rows that were read make necessary: the boots that tasks have crashed with.
+// What the rows that were read make necessary: the boots that tasks have crashed with; and the bodies of tasks that
+// were locked by the statement that read them, and may have changed while that began.
 std::vector<Query> Transaction::more_queries() {
   std::set<std::string> boots;
   for (const auto& [id, entry] : tasks_) {
@@ -155,8 +159,16 @@ std::vector<Query> Transaction::more_queries() {
     if (!entry.task.died_alone_with.empty()) boots.insert(entry.task.died_alone_with);
   }
   for (const auto& [name, boot] : boots_) boots.erase(name);
+  Column bodies(Type::kInteger);
+  for (const auto& [id, entry] : tasks_) {
+    if (entry.may_have_old_body && entry.epoch_before > 0) bodies.add(entry.task.sequence);
+  }
   std::vector<Query> queries;
   more_loaders_.clear();
+  if (bodies.size() != 0) {
+    queries.push_back({&kBodies, std::move(Parameters().add(bodies))});
+    more_loaders_.push_back(&Transaction::load_bodies);
+  }
   if (!boots.empty()) {
     queries.push_back({&kBoots, std::move(Parameters().add(texts(boots)))});
     more_loaders_.push_back(&Transaction::load_boots);
@@ -167,6 +179,21 @@ std::vector<Query> Transaction::more_queries() {
 void Transaction::load_more(const std::vector<ResultRef>& results) {
   for (std::size_t i = 0; i < results.size() && i < more_loaders_.size(); ++i) {
     (this->*more_loaders_[i])(results[i].get());
+  }
+}
+
+void Transaction::load_bodies(const PGresult* result) {
+  std::unordered_map<std::uint64_t, Entry*> by_sequence;
+  for (auto& [id, entry] : tasks_) by_sequence[entry.task.sequence] = &entry;
+  for (int i = 0; i < PQntuples(result); ++i) {
+    Row row(result, i);
+    Entry& entry = *by_sequence.at(row.number());
+    entry.task.context = row.text();
+    try {
+      entry.task.log = backend::read_lines(row.text());
+    } catch (const backend::Damaged& damage) {
+      poison(entry, damage.what(), "");
+    }
   }
 }
 
@@ -301,8 +328,14 @@ void Transaction::load_existing(const PGresult* result) {
         found.hash.assign(1, '-');
       }
     }
-    existing_.push_back(std::move(found));
+    keep_existing(std::move(found));
   }
+}
+
+void Transaction::keep_existing(Existing found) {
+  if (!found.key.empty()) existing_keys_there_.insert_or_assign({found.group, found.key}, found.id);
+  std::string id = found.id;
+  existing_.insert_or_assign(std::move(id), std::move(found));
 }
 
 void Transaction::load_refused(const PGresult* result) {
@@ -324,8 +357,9 @@ void Transaction::load_candidates(const PGresult* result) {
   const int columns = PQnfields(result);
   for (int i = 0; i < PQntuples(result); ++i) {
     const std::string without(PQgetvalue(result, i, columns - 1));
-    const Entry* const entry = keep(result, i);
+    Entry* const entry = keep(result, i);
     if (entry == nullptr || entry->task.state != ChainState::kReady) continue;
+    entry->may_have_old_body = true;
     candidates_[{entry->task.request.group, without}].push_back(entry->task.id());
   }
 }
@@ -338,6 +372,7 @@ void Transaction::load_due(const PGresult* result) {
     const std::string boot(PQgetvalue(result, i, columns - 1));
     Entry* const entry = keep(result, i);
     if (entry == nullptr || entry->task.state != ChainState::kReady) continue;
+    entry->may_have_old_body = true;
     ChainTask& task = entry->task;
     std::vector<std::string>& candidates = candidates_[{task.request.group, without}];
     if (std::ranges::find(candidates, task.id()) != candidates.end()) continue;
@@ -368,7 +403,10 @@ void Transaction::load_looks(const PGresult* result) {
 
 void Transaction::load_ownerless(const PGresult* result) {
   for (int i = 0; i < PQntuples(result); ++i) {
-    if (const Entry* const entry = keep(result, i)) ownerless_.push_back(entry->task.id());
+    Entry* const entry = keep(result, i);
+    if (entry == nullptr) continue;
+    entry->may_have_old_body = true;
+    ownerless_.push_back(entry->task.id());
   }
 }
 
@@ -397,17 +435,13 @@ Error Transaction::no_such_task(const std::string& id) const {
 }
 
 auto Transaction::existing_key(const std::string& group, const std::string& key) const -> const Existing* {
-  for (const Existing& each : existing_) {
-    if (each.group == group && each.key == key) return &each;
-  }
-  return nullptr;
+  const auto found = existing_keys_there_.find({group, key});
+  return found != existing_keys_there_.end() ? &existing_.at(found->second) : nullptr;
 }
 
 auto Transaction::existing_id(const std::string& id) const -> const Existing* {
-  for (const Existing& each : existing_) {
-    if (each.id == id) return &each;
-  }
-  return nullptr;
+  const auto found = existing_.find(id);
+  return found != existing_.end() ? &found->second : nullptr;
 }
 
 const BootRow* Transaction::boot(const std::string& boot) const {
@@ -449,7 +483,7 @@ void Transaction::insert(ChainTask task, std::shared_ptr<const backend::Prepared
                          chain_rules::Effects& effects) {
   only_reports_ = false;
   const std::string id = task.id();
-  existing_.push_back({id, task.state, prepared->hash, task.request.group, task.request.idempotency_key});
+  keep_existing({id, task.state, prepared->hash, task.request.group, task.request.idempotency_key});
   Entry& entry = tasks_[id];
   entry.task = std::move(task);
   entry.is_new = entry.is_changed = true;

@@ -67,7 +67,8 @@ class Transaction {
   void want_group_locked(const std::string& group) { groups_locked_.insert(group); }
   /// `locked`: as a claim locks it, so that nobody can take the boot over meanwhile.
   void want_boot(const std::string& boot) { boots_wanted_.insert(boot); }
-  void want_claim(const ClaimRequest& request);
+  /// `count`: how many candidates it looks at.
+  void want_claim(const ClaimRequest& request, std::uint32_t count);
   /// Locks the row of a boot that gives up, or is dead, and `limit` of the tasks that it owns.
   void want_end_of(const std::string& boot) { ended_boots_.insert(boot); }
   /// Tasks whose owner is dead or not known.
@@ -151,6 +152,7 @@ class Transaction {
     bool has_new_body = false;
     bool is_newer = false;
     bool is_damaged = false;
+    bool may_have_old_body = false;
     std::shared_ptr<const backend::PreparedTask> prepared;  // Of a new one.
   };
   using Loader = void (Transaction::*)(const PGresult* result);
@@ -166,6 +168,8 @@ class Transaction {
   void load_groups(const PGresult* result);
   void load_tasks(const PGresult* result);
   void load_existing(const PGresult* result);
+  void load_bodies(const PGresult* result);
+  void keep_existing(Existing found);
   void load_refused(const PGresult* result);
   void load_letters(const PGresult* result);
   void load_claimed(const PGresult* result);
@@ -202,8 +206,9 @@ class Transaction {
   std::vector<Loader> loaders_;
   std::vector<Loader> more_loaders_;
 
-  std::unordered_map<std::string, Entry> tasks_;  // By id. (References stay when others are added.)
-  std::vector<Existing> existing_;
+  std::unordered_map<std::string, Entry> tasks_;        // By id. (References stay when others are added.)
+  std::unordered_map<std::string, Existing> existing_;  // By id.
+  std::map<std::pair<std::string, std::string>, std::string> existing_keys_there_;  // Ids, by group and key.
   std::set<std::string> refused_;
   std::set<std::string> letters_there_;
   std::map<std::string, BootRow> boots_;

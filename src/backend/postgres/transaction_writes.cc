@@ -59,22 +59,21 @@ std::vector<Query> Transaction::write_queries() {
 void Transaction::add_task_writes(std::vector<Query>& queries) {
   if (!new_order_.empty()) {
     std::vector<Column> columns = columns_for(true);
-    std::vector<Column> texts(7, Column(Type::kText));  // Hash, outline; id, request, payload, context, log.
+    std::vector<Column> texts(6, Column(Type::kText));  // Hash, outline, request, payload, context, log.
     for (const std::string& id : new_order_) {
       const Entry& entry = tasks_.at(id);
       add_values(columns, entry.task, true);
       texts[0].add(entry.prepared->hash);
       texts[1].add(entry.prepared->outline);
-      texts[2].add(id);
-      texts[3].add(entry.prepared->text);
-      texts[4].add(entry.task.request.payload);
-      texts[5].add(entry.task.context);
-      texts[6].add(backend::lines_text(entry.task.log));
+      texts[2].add(entry.prepared->text);
+      texts[3].add(entry.task.request.payload);
+      texts[4].add(entry.task.context);
+      texts[5].add(backend::lines_text(entry.task.log));
     }
     Parameters parameters;
     for (const Column& each : columns) parameters.add(each);
-    parameters.add(texts[0]).add(texts[1]).add(format_);
-    for (std::size_t i = 2; i < texts.size(); ++i) parameters.add(texts[i]);
+    for (const Column& each : texts) parameters.add(each);
+    parameters.add(format_);
     queries.push_back({&kInsertTasks, std::move(parameters)});
   }
   std::map<std::uint64_t, const Entry*> changed;  // By sequence: rows are written in the order of their locks.

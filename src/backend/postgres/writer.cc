@@ -37,7 +37,9 @@ void Writer::go_on() {
 
 void Writer::begin() {
   const std::size_t most = limit_ != 0 ? limit_ : settings_.max_batch;
-  while (!queue_.empty() && batch_.size() < most) {
+  std::size_t rows = 0;
+  while (!queue_.empty() && batch_.size() < most && rows < kMostRows) {
+    rows += queue_.front()->rows();
     batch_.push_back(std::move(queue_.front()));
     queue_.pop_front();
   }
@@ -97,8 +99,8 @@ void Writer::end(const std::optional<Error>& error) {
   Batch done = std::exchange(batch_, {});
   tries_ = 0;
   if (limited_ > 0) limited_ -= std::min(limited_, done.size());
-  if (limited_ == 0) limit_ = 0;
-  settings_.worked();
+  limit_ = limited_ == 0 ? 0 : 2 * limit_;  // The call to blame may be behind; the others need not go alone.
+  if (!error) settings_.worked();
   if (!error) settings_.committed(std::exchange(news_, {}), has_events_);
   std::vector<ChangeRef> complete;
   for (ChangeRef& each : done) {
@@ -120,14 +122,33 @@ void Writer::fail(const Failure& failure) {
   }
   roll_back();
   ++tries_;
-  if (failure.may_pass() && tries_ < kTries) return try_again(failure);
-  if (failure.may_pass() && failure.state != "23505") {
-    return end(failure.to_error());
+  if (failure.state ==
+      "25006") {  // The server takes no writes any more: perhaps another does. (Not within a callback of it.)
+    loop_.call_in(Duration::zero(), [this, failure] { link_.reset(failure); });
   }
+  const bool is_blocked = failure.state == "55P03" || failure.state == "57014";
+  if (is_blocked && batch_.size() == 1) return wait_apart(failure);
+  if (failure.may_pass() && !is_blocked && tries_ < kTries) return try_again(failure);
+  if (failure.may_pass() && !is_blocked && failure.state != "23505") return end(failure.to_error());
   if (batch_.size() == 1) return end(failure.to_error());
   limited_ = std::max(limited_, batch_.size());
   limit_ = std::max<std::size_t>(batch_.size() / 2, 1);
   try_again(failure);
+}
+
+// What another program has locked keeps this call waiting, and no other.
+void Writer::wait_apart(const Failure& failure) {
+  if (std::chrono::steady_clock::now() - batch_.front()->since >= settings_.patience) return end(failure.to_error());
+  auto apart = std::make_shared<ChangeRef>(std::move(batch_.front()));
+  batch_.clear();
+  tries_ = 0;
+  ++apart_;
+  loop_.call_in(std::chrono::milliseconds(100), [this, apart] {
+    --apart_;
+    queue_.push_back(std::move(*apart));
+    go_on();
+  });
+  go_on();
 }
 
 void Writer::roll_back() {

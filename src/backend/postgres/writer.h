@@ -41,6 +41,7 @@ class Writer {
  private:
   using Batch = std::vector<ChangeRef>;
   static constexpr int kTries = 8;
+  static constexpr std::size_t kMostRows = 2'000;  // Of a transaction, about.
 
   void go_on();
   void begin();
@@ -51,6 +52,7 @@ class Writer {
   void end(const std::optional<Error>& error);
   void fail(const Failure& failure);
   void try_again(const Failure& failure);
+  void wait_apart(const Failure& failure);
   void roll_back();
   void give_up_old(const Failure& failure);
 
@@ -67,6 +69,7 @@ class Writer {
   int tries_ = 0;            // Of these calls, that failed in a row.
   std::size_t limit_ = 0;    // While a call to blame is looked for: calls in a batch; 0: max_batch.
   std::size_t limited_ = 0;  // For so many calls.
+  std::size_t apart_ = 0;    // Calls that wait for locks of others.
 };
 
 }  // namespace cohort::postgres
