@@ -308,7 +308,7 @@ ClaimAnswer MemoryStore::claim_one(const ClaimRequest& request, StoreTime now) {
     return found != boots_.end() && found->second.came_back;
   };
   for (const auto& [id, task] : tasks_) {
-    if (bugs_.forgets_claim_ids) break;
+    if (bugs_.forgets_claim_ids && is_shared_) break;
     if (task.claim_id != request.id || task.owner != request.boot || task.state != ChainState::kProcessing) continue;
     return {.task = task, .suspect = chain_rules::is_suspect(task, request, came_back), .more = true, .next_in = {}};
   }

@@ -33,7 +33,7 @@ class MemoryStore final : public TaskStore {
     /// What stores with several connections may get wrong:
     bool claims_for_the_dead = false;  ///< A claim does not see that its boot is being taken over.
     bool takes_over_half = false;      ///< A take-over frees one task, and nobody sweeps the others.
-    bool forgets_claim_ids = false;    ///< A repeated claim gets another task.
+    bool forgets_claim_ids = false;    ///< On a shared store, a repeated claim gets another task.
     bool shows_events_late = false;    ///< Some events can be read only after events with higher numbers.
   };
 
