@@ -66,11 +66,18 @@ class Schema {
     if (!opened) fail(opened.error().message);
     return *std::move(opened);
   }
-  void run(const std::string& sql) {
-    PGresult* const result = PQexec(connection_, sql.c_str());
+  /// Gives the first column.
+  std::vector<std::string> run(const std::string& sql, const std::vector<std::string>& parameters = {}) {
+    std::vector<const char*> values;
+    for (const std::string& each : parameters) values.push_back(each.c_str());
+    PGresult* const result = PQexecParams(connection_, sql.c_str(), static_cast<int>(values.size()), nullptr,
+                                          values.data(), nullptr, nullptr, 0);
     const ExecStatusType status = PQresultStatus(result);
     if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK) fail(PQerrorMessage(connection_));
+    std::vector<std::string> column;
+    for (int i = 0; i < PQntuples(result); ++i) column.emplace_back(PQgetvalue(result, i, 0));
     PQclear(result);
+    return column;
   }
 
  private:
@@ -123,18 +130,34 @@ double inserts_a_second() {
   return kTasks / seconds_since(begin);
 }
 
-// The same columns as the store writes, most of them constants.
+std::string array_of(const std::vector<std::string>& texts) {
+  std::string array = "{";
+  for (const std::string& each : texts) {
+    array += array.size() > 1 ? ",\"" : "\"";
+    for (const char c : each) array += c == '"' || c == '\\' ? std::string("\\") + c : std::string(1, c);
+    array += '"';
+  }
+  return array + "}";
+}
+
+// The same rows as the store writes; ids, groups and requests come from the client, as they do for the store.
 void insert_raw(Schema& schema, int first, int count) {
-  const std::string range = "generate_series(" + std::to_string(first) + ", " + std::to_string(first + count - 1) + ")";
+  std::vector<std::string> ids;
+  std::vector<std::string> groups;
+  std::vector<std::string> requests;
+  for (int i = first; i < first + count; ++i) {
+    ids.push_back("task-" + std::to_string(i));
+    groups.push_back("tenant-" + std::to_string(i % 8));
+    requests.emplace_back(R"({"format":3,"deadline_ns":86400000000000,"steps":[{"parameters":"{}","plugin":"step"}]})");
+  }
   schema.run(
-      "WITH made AS (INSERT INTO tasks (id, grp, state, priority, plugin, created_at, deadline_at, deadline_after, "
-      "request_hash, format) SELECT 'task-' || i, 'tenant-' || i % 8, 1, 1, 'step', 1700000000000000, "
-      "1900000000000000, "
-      "86400000000000, '0123456789abcdef0123456789abcdef', 1 FROM " +
-      range +
-      " AS i RETURNING seq) INSERT INTO bodies SELECT seq, "
-      "'{\"format\":3,\"deadline_ns\":86400000000000,\"steps\":[{\"parameters\":\"{}\",\"plugin\":\"step\"}]}', '{}', "
-      "'{}', '[]' FROM made");
+      "WITH given AS (SELECT * FROM unnest($1::text[], $2::text[], $3::text[]) AS u(id, grp, request)), made AS "
+      "(INSERT "
+      "INTO tasks (id, grp, state, priority, plugin, created_at, deadline_at, deadline_after, request_hash, format) "
+      "SELECT id, grp, 1, 1, 'step', 1700000000000000, 1900000000000000, 86400000000000, "
+      "'0123456789abcdef0123456789abcdef', 1 FROM given RETURNING seq, id) INSERT INTO bodies SELECT made.seq, "
+      "given.request, '{}', '{}', '[]' FROM made JOIN given ON given.id = made.id",
+      {array_of(ids), array_of(groups), array_of(requests)});
 }
 
 double raw_inserts_a_second() {
@@ -155,22 +178,25 @@ double tasks_a_second() {
 }
 
 void work_raw(Schema& schema, int group) {
-  const std::string name = "'tenant-" + std::to_string(group) + "'";
-  schema.run(
-      "WITH c AS (SELECT seq FROM tasks WHERE grp = " + name +
-      " AND state = 1 AND due_at IS NULL ORDER BY priority, seq LIMIT 100 FOR UPDATE SKIP LOCKED) UPDATE tasks t SET "
-      "state = 2, owner = 'node/0123456789abcdef', epoch = 1, claim_id = 'claim-' || t.seq, attempt = 1, attempt_open "
+  const std::vector<std::string> claimed = schema.run(
+      "WITH c AS (SELECT seq FROM tasks WHERE grp = $1::text AND state = 1 AND due_at IS NULL ORDER BY priority, seq "
+      "LIMIT "
+      "100 FOR UPDATE SKIP LOCKED), t AS (UPDATE tasks t SET state = 2, owner = 'node/0123456789abcdef', epoch = 1, "
+      "claim_id = 'claim-' || t.seq, attempt = 1, attempt_open = true, attempt_began_at = 1700000000000000, started_at "
       "= "
-      "true, attempt_began_at = 1700000000000000, started_at = 1700000000000000 FROM c WHERE t.seq = c.seq");
+      "1700000000000000 FROM c WHERE t.seq = c.seq RETURNING t.*) SELECT t.seq, t.id, t.grp, t.epoch, b.request, "
+      "b.payload, b.context FROM t JOIN bodies b ON b.seq = t.seq",
+      {"tenant-" + std::to_string(group)});
   schema.run(
       "WITH done AS (UPDATE tasks SET state = 3, step = 1, attempt = 0, attempt_open = false, attempt_began_at = NULL, "
-      "attempts_made = 1, writes = 1, plugin = '', events_made = 1, ended_at = 1700000000000000 WHERE owner = "
-      "'node/0123456789abcdef' AND state IN (1, 2) RETURNING seq, id, grp), e AS (INSERT INTO events (at, kind, "
-      "task_id, "
-      "grp, step, detail, ordinal, format) SELECT 1700000000000000, 'completed', id, grp, 1, '', 1, 1 FROM done) "
-      "INSERT "
-      "INTO attempts SELECT seq, 1, 0, 1, 'step', 'node/0123456789abcdef', 1700000000000000, 1700000000000000, "
-      "'succeeded', '', '[]', 1 FROM done");
+      "attempts_made = 1, writes = 1, plugin = '', events_made = 1, ended_at = 1700000000000000 WHERE seq = "
+      "ANY($1::bigint[]) AND owner = 'node/0123456789abcdef' AND epoch = 1 RETURNING seq, id, grp), e AS (INSERT INTO "
+      "events (at, kind, task_id, grp, step, detail, ordinal, format) SELECT 1700000000000000, 'completed', id, grp, "
+      "1, "
+      "'', 1, 1 FROM done) INSERT INTO attempts SELECT seq, 1, 0, 1, 'step', 'node/0123456789abcdef', "
+      "1700000000000000, "
+      "1700000000000000, 'succeeded', '', '[]', 1 FROM done",
+      {array_of(claimed)});
 }
 
 double raw_tasks_a_second() {

@@ -51,7 +51,10 @@ void ChainControl::read_controls(const RoundRef& round, std::string after, Contr
           std::string group = each.group;
           found.insert_or_assign(std::move(group), std::move(each));
         }
-        if (page->size() == kPage) return read_controls(round, found.rbegin()->first, std::move(found));
+        if (page->size() == kPage) {
+          std::string last = found.rbegin()->first;
+          return read_controls(round, std::move(last), std::move(found));
+        }
         apply(std::move(found));
         read_claims(round);
       });

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
+#include <fstream>
 #include <future>
 #include <set>
 #include <string>
@@ -399,6 +401,22 @@ TEST_F(PostgresStoreTest, ACallThatFailsForGoodFailsAlone) {
   for (std::thread& each : threads) each.join();
   EXPECT_EQ(good, 8 * 20 - 1);
   EXPECT_EQ(internal, 1);
+}
+
+TEST(PostgresOpenTest, APoolerIsRefused) {
+  FILE* const pooler = ::popen(
+      ("exec " COHORT_SERVERS "/pgbouncer.sh " + postgres_url() + " > " + testing::TempDir() + "pooler-url").c_str(),
+      "w");
+  std::string url;
+  while (url.empty()) {
+    std::ifstream file(testing::TempDir() + "pooler-url");
+    std::getline(file, url);
+    std::this_thread::yield();
+  }
+  const auto refused = PostgresStore::open({.url = url});
+  ::pclose(pooler);
+  EXPECT_EQ(refused.error().code, ErrorCode::kInvalid) << refused.error();
+  EXPECT_NE(refused.error().message.find("connect to the server itself"), std::string::npos) << refused.error();
 }
 
 TEST(PostgresOpenTest, ErrorsSayWhatToDoAndKeepSecrets) {

@@ -137,6 +137,10 @@ void Loop::run_timers() {
   }
 }
 
+void Loop::call_all_timers() {
+  for (auto& [due, call] : std::exchange(timers_, {})) call();
+}
+
 void Loop::poll() {
   std::vector<pollfd> files = {{wake_, POLLIN, 0}};
   for (Link* const link : links_) {

@@ -77,6 +77,8 @@ class Loop {
   void stop();
   void post(Function<void()> call);
   void call_in(Duration delay, Function<void()> call);
+  /// Makes all of these calls now: for an end that keeps nobody waiting.
+  void call_all_timers();
   /// Polls the link from now on. Links must outlive the loop's thread.
   void add(Link& link) { links_.push_back(&link); }
   [[nodiscard]] Random& random() { return random_; }

@@ -9,11 +9,7 @@
 namespace cohort {
 
 using postgres::ChangeRef;
-using postgres::Parameters;
-using postgres::Query;
 using postgres::ResultRef;
-using postgres::Row;
-using postgres::Statement;
 
 PostgresStore::PostgresStore(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 PostgresStore::~PostgresStore() = default;
@@ -96,17 +92,16 @@ void PostgresStore::write(Claim claim, std::uint64_t number, RunnerWrite write, 
 }
 
 void PostgresStore::ready(std::string task_id, Completion<ChainTask> done) {
-  const std::string id = task_id;
-  impl_->change<ChainTask>(id, std::move(done), [id](Completion<ChainTask> counted) {
-    return postgres::ready_change(id, std::move(counted));
+  impl_->change<ChainTask>(task_id, std::move(done), [task_id](Completion<ChainTask> counted) {
+    return postgres::ready_change(task_id, std::move(counted));
   });
 }
 
 void PostgresStore::cancel(std::string task_id, std::string reason, Completion<ChainRow> done) {
-  const std::string id = task_id;
-  impl_->change<ChainRow>(id, std::move(done), [id, reason = std::move(reason)](Completion<ChainRow> counted) mutable {
-    return postgres::cancel_change(id, std::move(reason), std::move(counted));
-  });
+  impl_->change<ChainRow>(task_id, std::move(done),
+                          [task_id, reason = std::move(reason)](Completion<ChainRow> counted) mutable {
+                            return postgres::cancel_change(task_id, std::move(reason), std::move(counted));
+                          });
 }
 
 void PostgresStore::replay(ReplayRequest request, Completion<ChainTask> done) {
@@ -117,29 +112,26 @@ void PostgresStore::replay(ReplayRequest request, Completion<ChainTask> done) {
 }
 
 void PostgresStore::pause_group(std::string group, bool paused, Completion<void> done) {
-  const std::string name = group;
-  impl_->change<void>(name, std::move(done), [name, paused](Completion<void> counted) {
-    return postgres::pause_change(name, paused, std::move(counted));
+  impl_->change<void>(group, std::move(done), [group, paused](Completion<void> counted) {
+    return postgres::pause_change(group, paused, std::move(counted));
   });
 }
 
 void PostgresStore::set_limits(std::string group, std::string limits, Completion<void> done) {
-  const std::string name = group;
-  impl_->change<void>(name, std::move(done), [name, limits = std::move(limits)](Completion<void> counted) mutable {
-    return postgres::limits_change(name, std::move(limits), std::move(counted));
+  impl_->change<void>(group, std::move(done), [group, limits = std::move(limits)](Completion<void> counted) mutable {
+    return postgres::limits_change(group, std::move(limits), std::move(counted));
   });
 }
 
 void PostgresStore::discard_dead_letter(std::string task_id, Completion<void> done) {
-  const std::string id = task_id;
-  impl_->change<void>(id, std::move(done),
-                      [id](Completion<void> counted) { return postgres::discard_change(id, std::move(counted)); });
+  impl_->change<void>(task_id, std::move(done), [task_id](Completion<void> counted) {
+    return postgres::discard_change(task_id, std::move(counted));
+  });
 }
 
 void PostgresStore::set_cursor(std::string name, std::uint64_t value, Completion<void> done) {
-  const std::string of = name;
-  impl_->change<void>(of, std::move(done), [of, value](Completion<void> counted) {
-    return postgres::cursor_change(of, value, std::move(counted));
+  impl_->change<void>(name, std::move(done), [name, value](Completion<void> counted) {
+    return postgres::cursor_change(name, value, std::move(counted));
   });
 }
 

@@ -14,14 +14,12 @@
 namespace cohort {
 
 using postgres::Answers;
-using postgres::Column;
 using postgres::Failure;
 using postgres::Link;
 using postgres::Parameters;
 using postgres::Purpose;
 using postgres::Row;
 using postgres::Statement;
-using postgres::Type;
 
 namespace {
 
@@ -113,6 +111,7 @@ PostgresStore::Impl::~Impl() {
   static_cast<void>(resigned->get_future().wait_for(std::chrono::seconds(1)));
   std::promise<void> closed;
   loop_.post([&] {
+    loop_.call_all_timers();
     for (const auto& each : writers_) each->close();
     for (Reader& each : readers_) {
       each.link->close();
@@ -402,6 +401,10 @@ void PostgresStore::Impl::hear(const std::string& notification) {
 void PostgresStore::Impl::look_for_submitted() {
   if (is_closing_) return;
   loop_.call_in(std::chrono::seconds(1), [this] { look_for_submitted(); });
+  for (const auto& each : writers_) each->look();
+  for (Reader& each : readers_) {
+    if (each.link->session() == nullptr) give_up_old(each, {"", "there is no connection to the server"});
+  }
   const std::int64_t age = 60 * kMicros - offset_us();
   if (leader_->leads() && leader_->session() != nullptr) {
     leader_->session()->exchange({{&kRemoveSubmitted, std::move(Parameters().add(age + 60 * kMicros))}},

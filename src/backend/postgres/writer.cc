@@ -22,6 +22,10 @@ void Writer::add(ChangeRef change) {
   go_on();
 }
 
+void Writer::look() {
+  if (link_.session() == nullptr) give_up_old({"", "there is no connection to the server"});
+}
+
 void Writer::close() {
   link_.close();
   const Error ended{ErrorCode::kEnded, "the store has been closed"};

@@ -35,6 +35,8 @@ class Writer {
 
   void open() { link_.open(); }
   void add(ChangeRef change);
+  /// Gives up what has waited for too long for a connection. Once a second.
+  void look();
   /// Answers what waits with kEnded.
   void close();
 
