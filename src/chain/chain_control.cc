@@ -115,16 +115,18 @@ void ChainControl::apply(const GroupControl& wanted, const GroupControl& before)
 
 void ChainControl::apply_claims(const std::vector<HeldClaim>& claims, const std::string& boot) {
   std::set<std::pair<std::string, std::uint64_t>> ownerless;
-  std::vector<const HeldClaim*> lost;
+  for (const HeldClaim& each : claims) {
+    if (!callbacks_.has_run(each)) ownerless.emplace(each.task_id, each.epoch);
+  }
+  std::set<std::pair<std::string, std::uint64_t>> before;
   {
     MutexLock lock(mutex_);
-    for (const HeldClaim& each : claims) {
-      if (callbacks_.has_run(each)) continue;
-      const std::pair claim{each.task_id, each.epoch};
-      if (ownerless_.contains(claim)) lost.push_back(&each);
-      ownerless.insert(claim);
-    }
-    ownerless_ = std::move(ownerless);
+    before = std::exchange(ownerless_, ownerless);
+  }
+  std::vector<const HeldClaim*> lost;
+  for (const HeldClaim& each : claims) {
+    const std::pair claim{each.task_id, each.epoch};
+    if (ownerless.contains(claim) && before.contains(claim)) lost.push_back(&each);
   }
   for (const HeldClaim& each : claims) {
     if (each.cancel_requested) callbacks_.stop_run(each.task_id);
