@@ -20,15 +20,13 @@ namespace {
 
 constexpr std::int64_t kMaxScanned = 5'000;
 
-const char* kept(const std::string& sql) { return (new std::string(sql))->c_str(); }
-
 const std::string kTables = " FROM tasks t LEFT JOIN bodies b ON b.seq = t.seq ";
 const std::string kNowSql = "((extract(epoch FROM clock_timestamp()) * 1000000)::bigint + ";
 
-const Statement kGetById = {"get_by_id",
-                            kept("SELECT " + postgres::task_columns_sql(true) + kTables + "WHERE t.id = $1::text")};
-const Statement kGetBySequence = {
-    "get_by_seq", kept("SELECT " + postgres::task_columns_sql(true) + kTables + "WHERE t.seq = $1::bigint")};
+const Statement kGetById = {
+    "get_by_id", postgres::kept_sql("SELECT " + postgres::task_columns_sql(true) + kTables + "WHERE t.id = $1::text")};
+const Statement kGetBySequence = {"get_by_seq", postgres::kept_sql("SELECT " + postgres::task_columns_sql(true) +
+                                                                   kTables + "WHERE t.seq = $1::bigint")};
 const Statement kClaimsOf = {
     "claims_of",
     "SELECT id, epoch, claim_id, writes, cancel_requested FROM tasks WHERE owner = $1::text AND state IN (1, 2) AND "
@@ -36,7 +34,7 @@ const Statement kClaimsOf = {
 // Steps from one group to the next through an index, so the number of tasks does not matter.
 const Statement kWork = {
     "work",
-    kept(
+    postgres::kept_sql(
         "WITH RECURSIVE ready(grp) AS ((SELECT grp FROM tasks WHERE state = 1 AND due_at IS NULL ORDER BY grp LIMIT 1) "
         "UNION ALL SELECT (SELECT t.grp FROM tasks t WHERE t.state = 1 AND t.due_at IS NULL AND t.grp > ready.grp "
         "ORDER "
@@ -72,19 +70,20 @@ const Statement kLowest = {
     "lowest",
     "SELECT coalesce((SELECT seq FROM tasks WHERE seq < $2::bigint AND ($1::text = '' OR grp = $1::text) ORDER BY seq "
     "DESC LIMIT 1 OFFSET $3::bigint), 0)"};
-const Statement kList = {
-    "list", kept(list_sql("t.seq < $4::bigint AND t.seq >= $5::bigint") + "ORDER BY t.seq DESC LIMIT $6::bigint")};
+const Statement kList = {"list", postgres::kept_sql(list_sql("t.seq < $4::bigint AND t.seq >= $5::bigint") +
+                                                    "ORDER BY t.seq DESC LIMIT $6::bigint")};
 const Statement kListByPrefix = {
     "list_by_prefix",
-    kept(list_sql("t.seq IN (SELECT seq FROM tasks WHERE id >= $4::text AND id < $5::text ORDER BY id LIMIT 5000)") +
-         "ORDER BY t.id LIMIT $6::bigint")};
+    postgres::kept_sql(
+        list_sql("t.seq IN (SELECT seq FROM tasks WHERE id >= $4::text AND id < $5::text ORDER BY id LIMIT 5000)") +
+        "ORDER BY t.id LIMIT $6::bigint")};
 
 constexpr const char* kLetterSql =
     "SELECT task_id, grp, message_id, state, reason, plugin, step, attempts, failed_at, node, progress, log, original "
     "FROM dead_letters WHERE format <= $1::bigint AND ";
-const Statement kLetters = {"letters",
-                            kept(std::string(kLetterSql) + "task_id > $2::text ORDER BY task_id LIMIT $3::bigint")};
-const Statement kLetter = {"letter", kept(std::string(kLetterSql) + "task_id = $2::text")};
+const Statement kLetters = {
+    "letters", postgres::kept_sql(std::string(kLetterSql) + "task_id > $2::text ORDER BY task_id LIMIT $3::bigint")};
+const Statement kLetter = {"letter", postgres::kept_sql(std::string(kLetterSql) + "task_id = $2::text")};
 const Statement kEvents = {
     "events",
     "SELECT number, ordinal, at, kind, task_id, grp, step, detail FROM events WHERE number > $1::bigint AND format <= "

@@ -9,6 +9,12 @@
 
 namespace cohort::postgres {
 
+const char* kept_sql(const std::string& sql) {
+  char* const text = new char[sql.size() + 1];
+  std::memcpy(text, sql.c_str(), sql.size() + 1);
+  return text;
+}
+
 bool Failure::may_pass() const {
   static constexpr std::array<std::string_view, 10> kPassing = {
       "40001",  // serialization_failure

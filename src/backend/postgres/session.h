@@ -22,6 +22,9 @@ struct Statement {
   const char* sql;
 };
 
+/// A copy of the text that lives as long as the program: statements are put together once.
+[[nodiscard]] const char* kept_sql(const std::string& sql);
+
 struct Query {
   const Statement* statement;
   Parameters parameters = {};

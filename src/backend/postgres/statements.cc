@@ -8,9 +8,6 @@ namespace cohort::postgres {
 
 namespace {
 
-// Texts that are made once and live as long as the program.
-const char* kept(std::string sql) { return (new std::string(std::move(sql)))->c_str(); }
-
 constexpr const char* kNowSql = "((extract(epoch FROM clock_timestamp()) * 1000000)::bigint + ";
 
 const char* array_cast(Type type) {
@@ -42,12 +39,12 @@ const char* insert_tasks() {
   for (const TaskColumn& each : task_columns()) add(each.name, each.cast, array_cast(each.type), true);
   for (const char* each : {"request_hash", "outline"}) add(each, "", "::text[]", true);
   for (const char* each : {"request", "payload", "context", "log"}) add(each, "", "::text[]", false);
-  return kept("WITH u AS MATERIALIZED (SELECT nextval('tasks_seq_seq') AS seq, o.* FROM (SELECT * FROM unnest(" +
-              arrays + ") WITH ORDINALITY AS a(" + aliases +
-              ", place) ORDER BY place) AS o), made AS (INSERT INTO tasks (seq" + names +
-              ", format) OVERRIDING SYSTEM VALUE SELECT u.seq" + values + ", $" + std::to_string(number + 1) +
-              "::bigint FROM u) INSERT INTO bodies (seq, request, payload, context, log) SELECT seq, request, payload, "
-              "context, log FROM u");
+  return kept_sql(
+      "WITH u AS MATERIALIZED (SELECT nextval('tasks_seq_seq') AS seq, o.* FROM (SELECT * FROM unnest(" + arrays +
+      ") WITH ORDINALITY AS a(" + aliases + ", place) ORDER BY place) AS o), made AS (INSERT INTO tasks (seq" + names +
+      ", format) OVERRIDING SYSTEM VALUE SELECT u.seq" + values + ", $" + std::to_string(number + 1) +
+      "::bigint FROM u) INSERT INTO bodies (seq, request, payload, context, log) SELECT seq, request, payload, "
+      "context, log FROM u");
 }
 
 const char* update_tasks() {
@@ -61,9 +58,9 @@ const char* update_tasks() {
     arrays += ", $" + std::to_string(++number) + array_cast(each.type);
     aliases += std::string(", ") + each.name;
   }
-  return kept("UPDATE tasks AS t SET " + sets + "format = $" + std::to_string(number + 1) + "::bigint FROM unnest(" +
-              arrays + ") AS u(" + aliases +
-              ") WHERE t.seq = u.seq AND t.epoch = u.epoch_before AND t.owner IS NOT DISTINCT FROM u.owner_before");
+  return kept_sql("UPDATE tasks AS t SET " + sets + "format = $" + std::to_string(number + 1) +
+                  "::bigint FROM unnest(" + arrays + ") AS u(" + aliases +
+                  ") WHERE t.seq = u.seq AND t.epoch = u.epoch_before AND t.owner IS NOT DISTINCT FROM u.owner_before");
 }
 
 std::string tasks_where(const std::string& condition, bool with_payload = false) {
@@ -73,20 +70,22 @@ std::string tasks_where(const std::string& condition, bool with_payload = false)
 
 // The best ready tasks of each group. The groups, the plugins to leave out and how many come as arrays.
 const char* candidates() {
-  return kept("SELECT " + task_columns_sql(true) +
-              ", g.without FROM unnest($1::text[], $2::text[], $3::bigint[]) AS g(grp, without, n) CROSS JOIN LATERAL "
-              "(SELECT * FROM tasks WHERE grp = g.grp AND state = 1 AND due_at IS NULL AND format <= $4::bigint AND "
-              "(g.without = '[]' OR NOT g.without::jsonb ? plugin) ORDER BY priority, seq LIMIT g.n FOR UPDATE SKIP "
-              "LOCKED) AS t LEFT JOIN bodies b ON b.seq = t.seq ORDER BY t.priority, t.seq");
+  return kept_sql(
+      "SELECT " + task_columns_sql(true) +
+      ", g.without FROM unnest($1::text[], $2::text[], $3::bigint[]) AS g(grp, without, n) CROSS JOIN LATERAL "
+      "(SELECT * FROM tasks WHERE grp = g.grp AND state = 1 AND due_at IS NULL AND format <= $4::bigint AND "
+      "(g.without = '[]' OR NOT g.without::jsonb ? plugin) ORDER BY priority, seq LIMIT g.n FOR UPDATE SKIP "
+      "LOCKED) AS t LEFT JOIN bodies b ON b.seq = t.seq ORDER BY t.priority, t.seq");
 }
 
 const char* due() {
-  return kept("SELECT " + task_columns_sql(true) +
-              ", g.without, g.boot FROM unnest($1::text[], $2::text[], $3::text[]) AS g(grp, without, boot) CROSS JOIN "
-              "LATERAL (SELECT * FROM tasks WHERE grp = g.grp AND state = 1 AND due_at IS NOT NULL AND due_at <= " +
-              kNowSql + "$5::bigint) AND format <= $4::bigint AND (kept_until IS NULL OR kept_until <= " + kNowSql +
-              "$5::bigint) OR owner = g.boot) AND (g.without = '[]' OR NOT g.without::jsonb ? plugin) ORDER BY due_at "
-              "LIMIT 100 FOR UPDATE SKIP LOCKED) AS t LEFT JOIN bodies b ON b.seq = t.seq ORDER BY t.priority, t.seq");
+  return kept_sql(
+      "SELECT " + task_columns_sql(true) +
+      ", g.without, g.boot FROM unnest($1::text[], $2::text[], $3::text[]) AS g(grp, without, boot) CROSS JOIN "
+      "LATERAL (SELECT * FROM tasks WHERE grp = g.grp AND state = 1 AND due_at IS NOT NULL AND due_at <= " +
+      kNowSql + "$5::bigint) AND format <= $4::bigint AND (kept_until IS NULL OR kept_until <= " + kNowSql +
+      "$5::bigint) OR owner = g.boot) AND (g.without = '[]' OR NOT g.without::jsonb ? plugin) ORDER BY due_at "
+      "LIMIT 100 FOR UPDATE SKIP LOCKED) AS t LEFT JOIN bodies b ON b.seq = t.seq ORDER BY t.priority, t.seq");
 }
 
 constexpr const char* kBootColumns = "SELECT boot, renewals, lease, dead, came_back FROM boots WHERE ";
@@ -100,20 +99,21 @@ const Statement kRollback = {"rollback", "ROLLBACK"};
 const Statement kNotify = {"notify", "SELECT pg_notify($1::text, $2::text)"};
 const Statement kNotifyNumbers = {"notify_numbers", "SELECT pg_notify($1::text, $2::text)"};
 
-const Statement kNow = {"now", kept(std::string("SELECT ") + kNowSql + "$1::bigint)")};
+const Statement kNow = {"now", kept_sql(std::string("SELECT ") + kNowSql + "$1::bigint)")};
 const Statement kHeld = {"held", "SELECT value FROM numbers WHERE name = 'held'"};
-const Statement kBoots = {"boots", kept(std::string(kBootColumns) + "boot = ANY($1::text[])")};
+const Statement kBoots = {"boots", kept_sql(std::string(kBootColumns) + "boot = ANY($1::text[])")};
 // Locked only if there is something to claim: an empty claim must not write.
 const Statement kBootsOfClaims = {
     "boots_of_claims",
-    kept(std::string(kBootColumns) +
-         "boot = ANY($1::text[]) AND NOT dead AND EXISTS (SELECT 1 FROM unnest($2::text[]) AS g(grp) WHERE EXISTS "
-         "(SELECT 1 FROM tasks t WHERE t.grp = g.grp AND t.state = 1 AND t.due_at IS NULL AND t.format <= $3::bigint) "
-         "OR EXISTS (SELECT 1 FROM tasks t WHERE t.grp = g.grp AND t.state = 1 AND t.due_at IS NOT NULL AND t.due_at "
-         "<= " +
-         kNowSql + "$4::bigint) AND t.format <= $3::bigint)) ORDER BY boot FOR KEY SHARE")};
-const Statement kBootsForUpdate = {"boots_for_update",
-                                   kept(std::string(kBootColumns) + "boot = ANY($1::text[]) ORDER BY boot FOR UPDATE")};
+    kept_sql(
+        std::string(kBootColumns) +
+        "boot = ANY($1::text[]) AND NOT dead AND EXISTS (SELECT 1 FROM unnest($2::text[]) AS g(grp) WHERE EXISTS "
+        "(SELECT 1 FROM tasks t WHERE t.grp = g.grp AND t.state = 1 AND t.due_at IS NULL AND t.format <= $3::bigint) "
+        "OR EXISTS (SELECT 1 FROM tasks t WHERE t.grp = g.grp AND t.state = 1 AND t.due_at IS NOT NULL AND t.due_at "
+        "<= " +
+        kNowSql + "$4::bigint) AND t.format <= $3::bigint)) ORDER BY boot FOR KEY SHARE")};
+const Statement kBootsForUpdate = {
+    "boots_for_update", kept_sql(std::string(kBootColumns) + "boot = ANY($1::text[]) ORDER BY boot FOR UPDATE")};
 const Statement kGroups = {
     "groups",
     "SELECT grp, paused_since, paused_total, limits, version, format FROM groups WHERE grp = ANY($1::text[])"};
@@ -137,22 +137,22 @@ const Statement kMakeGroups = {
     "make_groups",
     "INSERT INTO groups (grp, paused_total, limits, version, format) SELECT grp, 0, '', 0, $2::bigint FROM "
     "unnest($1::text[]) AS u(grp) ON CONFLICT DO NOTHING"};
-const Statement kTasksForUpdate = {"tasks",
-                                   kept(tasks_where("t.id = ANY($1::text[]) ORDER BY t.seq FOR UPDATE OF t", true))};
+const Statement kTasksForUpdate = {
+    "tasks", kept_sql(tasks_where("t.id = ANY($1::text[]) ORDER BY t.seq FOR UPDATE OF t", true))};
 const Statement kTasksOfBoots = {
-    "tasks_of_boots", kept(tasks_where("t.owner = ANY($1::text[]) AND t.state IN (1, 2) AND t.format <= $2::bigint "
-                                       "ORDER BY t.seq LIMIT 200 FOR UPDATE OF t"))};
+    "tasks_of_boots", kept_sql(tasks_where("t.owner = ANY($1::text[]) AND t.state IN (1, 2) AND t.format <= $2::bigint "
+                                           "ORDER BY t.seq LIMIT 200 FOR UPDATE OF t"))};
 const Statement kOwnerless = {
-    "ownerless",
-    kept(tasks_where("t.owner IS NOT NULL AND t.state IN (1, 2) AND t.format <= $1::bigint AND NOT EXISTS (SELECT 1 "
+    "ownerless", kept_sql(tasks_where(
+                     "t.owner IS NOT NULL AND t.state IN (1, 2) AND t.format <= $1::bigint AND NOT EXISTS (SELECT 1 "
                      "FROM boots o WHERE o.boot = t.owner AND NOT o.dead) ORDER BY t.seq LIMIT $2::bigint FOR UPDATE "
                      "OF t SKIP LOCKED"))};
 const Statement kLatePending = {
-    "late_pending",
-    kept(tasks_where("t.state = 0 AND t.deadline_at <= " + std::string(kNowSql) +
-                     "$3::bigint) AND t.format <= $1::bigint AND NOT EXISTS (SELECT 1 FROM groups g WHERE g.grp = "
-                     "t.grp AND g.paused_since IS NOT NULL) ORDER BY t.deadline_at LIMIT $2::bigint FOR UPDATE OF t "
-                     "SKIP LOCKED"))};
+    "late_pending", kept_sql(tasks_where(
+                        "t.state = 0 AND t.deadline_at <= " + std::string(kNowSql) +
+                        "$3::bigint) AND t.format <= $1::bigint AND NOT EXISTS (SELECT 1 FROM groups g WHERE g.grp = "
+                        "t.grp AND g.paused_since IS NOT NULL) ORDER BY t.deadline_at LIMIT $2::bigint FOR UPDATE OF t "
+                        "SKIP LOCKED"))};
 const Statement kExisting = {
     "existing",
     "SELECT t.id, t.state, t.request_hash, t.grp, t.idempotency_key, t.priority, t.tags, b.request, b.payload FROM "
@@ -162,24 +162,24 @@ const Statement kExisting = {
 const Statement kRefused = {"refused", "SELECT message_id FROM refused_messages WHERE message_id = ANY($1::text[])"};
 const Statement kLettersThere = {
     "letters_there", "SELECT task_id FROM dead_letters WHERE task_id = ANY($1::text[]) AND format <= $2::bigint"};
-const Statement kClaimed = {"claimed", kept(tasks_where("t.claim_id = ANY($1::text[]) AND t.state = 2", true))};
+const Statement kClaimed = {"claimed", kept_sql(tasks_where("t.claim_id = ANY($1::text[]) AND t.state = 2", true))};
 const Statement kCandidates = {"candidates", candidates()};
 const Statement kDue = {"due", due()};
 // Without locks, so what other claims have locked counts too.
 const Statement kLooks = {
     "looks",
-    kept(std::string(
-             "SELECT g.grp, (SELECT count(*) FROM (SELECT 1 FROM tasks WHERE grp = g.grp AND state = 1 AND due_at "
-             "IS NULL AND format <= $4::bigint AND (g.without = '[]' OR NOT g.without::jsonb ? plugin) LIMIT "
-             "g.n + 1) AS counted), least((SELECT due_at FROM tasks WHERE grp = g.grp AND state = 1 AND due_at IS "
-             "NOT NULL AND due_at > ") +
-         kNowSql +
-         "$5::bigint) AND format <= $4::bigint ORDER BY due_at LIMIT 1), (SELECT min(kept_until) FROM (SELECT "
-         "kept_until "
-         "FROM tasks WHERE grp = g.grp AND state = 1 AND due_at IS NOT NULL AND due_at <= " +
-         kNowSql + "$5::bigint) AND kept_until > " + kNowSql +
-         "$5::bigint) AND format <= $4::bigint LIMIT 100) AS keepers)) FROM unnest($1::text[], $2::text[], "
-         "$3::bigint[]) AS g(grp, without, n)")};
+    kept_sql(std::string(
+                 "SELECT g.grp, (SELECT count(*) FROM (SELECT 1 FROM tasks WHERE grp = g.grp AND state = 1 AND due_at "
+                 "IS NULL AND format <= $4::bigint AND (g.without = '[]' OR NOT g.without::jsonb ? plugin) LIMIT "
+                 "g.n + 1) AS counted), least((SELECT due_at FROM tasks WHERE grp = g.grp AND state = 1 AND due_at IS "
+                 "NOT NULL AND due_at > ") +
+             kNowSql +
+             "$5::bigint) AND format <= $4::bigint ORDER BY due_at LIMIT 1), (SELECT min(kept_until) FROM (SELECT "
+             "kept_until "
+             "FROM tasks WHERE grp = g.grp AND state = 1 AND due_at IS NOT NULL AND due_at <= " +
+             kNowSql + "$5::bigint) AND kept_until > " + kNowSql +
+             "$5::bigint) AND format <= $4::bigint LIMIT 100) AS keepers)) FROM unnest($1::text[], $2::text[], "
+             "$3::bigint[]) AS g(grp, without, n)")};
 
 const Statement kInsertTasks = {"insert_tasks", insert_tasks()};
 const Statement kUpdateTasks = {"update_tasks", update_tasks()};
