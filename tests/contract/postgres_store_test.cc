@@ -404,14 +404,13 @@ TEST_F(PostgresStoreTest, ACallThatFailsForGoodFailsAlone) {
 }
 
 TEST(PostgresOpenTest, APoolerIsRefused) {
-  FILE* const pooler = ::popen(
-      ("exec " COHORT_SERVERS "/pgbouncer.sh " + postgres_url() + " > " + testing::TempDir() + "pooler-url").c_str(),
-      "w");
+  const TemporaryFolder folder;
+  const std::string said = (folder.path() / "url").string();
+  FILE* const pooler = ::popen(("exec " COHORT_SERVERS "/pgbouncer.sh " + postgres_url() + " > " + said).c_str(), "w");
   std::string url;
-  while (url.empty()) {
-    std::ifstream file(testing::TempDir() + "pooler-url");
-    std::getline(file, url);
-    std::this_thread::yield();
+  for (bool is_whole = false; !is_whole; std::this_thread::yield()) {
+    std::ifstream file(said);
+    is_whole = std::getline(file, url) && !file.eof();
   }
   const auto refused = PostgresStore::open({.url = url});
   ::pclose(pooler);
