@@ -114,7 +114,6 @@ void ThreadDriver::look_around() {
       suspects.push_back({runner.get(), runner->turns, turn.begun(), runner->thread_id,
                           runner->left_body.load(std::memory_order_relaxed)});
     }
-    help_with_chores(now, after);  // A probe may take long: chores do not wait for it.
     follow_up(after, now);
     lock.unlock();
     perform(after);
