@@ -430,6 +430,8 @@ Result<ChainRow> cancel(ChainTask& task, const std::string& reason, StoreTime no
   return ChainRow(task);
 }
 
+Duration time_since(WallTime since, WallTime now) { return since < now ? Duration(now - since) : Duration::zero(); }
+
 Duration time_until(WallTime due, WallTime now) {
   constexpr std::chrono::microseconds kMost = std::chrono::hours(24);
   return due <= now ? Duration::zero() : Duration(std::min(due - now, kMost));

@@ -70,6 +70,8 @@ void take_over(ChainTask& task, Death death, StoreTime now, Effects& effects);
                            const std::function<bool(const std::string& boot)>& came_back, StoreTime now,
                            Effects& effects);
 
+/// How long ago; zero for a time that is still to come, as in a damaged row.
+[[nodiscard]] Duration time_since(WallTime since, WallTime now);
 /// How long until then; at most a day, so that who waits for it looks again in between.
 [[nodiscard]] Duration time_until(WallTime due, WallTime now);
 

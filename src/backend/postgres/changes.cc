@@ -203,7 +203,7 @@ class PauseChange final : public GroupChange {
     if (paused_) {
       row.paused_since = transaction.now().steady;
     } else {
-      row.paused_total += std::max<Duration>(transaction.now().steady - *row.paused_since, Duration::zero());
+      row.paused_total += chain_rules::time_since(*row.paused_since, transaction.now().steady);
       row.paused_since.reset();
       transaction.news().add_ready(group(), Duration::zero());
     }

@@ -44,8 +44,8 @@ bool Transaction::came_back(const std::string& boot) const {
 
 Duration Transaction::held(const std::string& group) {
   const GroupRow& row = groups_[group];
-  const Duration since = row.paused_since ? Duration(now_ - *row.paused_since) : Duration::zero();
-  return held_ + held_more_ + row.paused_total + std::max(since, Duration::zero());
+  const Duration since = row.paused_since ? chain_rules::time_since(*row.paused_since, now_) : Duration::zero();
+  return held_ + held_more_ + row.paused_total + since;
 }
 
 ChainTask* Transaction::claimed_by(const std::string& claim_id) {

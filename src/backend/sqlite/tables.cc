@@ -224,8 +224,8 @@ void Tables::mend() {
 Duration Tables::held(const std::string& group) {
   if (!held_) held_ = Duration(number("held"));
   const Pause& pause = pause_of(group);
-  const Duration since = pause.since ? Duration(now().steady - *pause.since) : Duration::zero();
-  return *held_ + pause.total + std::max(since, Duration::zero());
+  const Duration since = pause.since ? chain_rules::time_since(*pause.since, now().steady) : Duration::zero();
+  return *held_ + pause.total + since;
 }
 
 Result<void> Tables::pause_group(const std::string& group, bool paused) {
@@ -235,7 +235,7 @@ Result<void> Tables::pause_group(const std::string& group, bool paused) {
   if (paused) {
     pause.since = now().steady;
   } else {
-    pause.total += std::max<Duration>(now().steady - *pause.since, Duration::zero());
+    pause.total += chain_rules::time_since(*pause.since, now().steady);
     pause.since.reset();
     rows_.news().add_ready(group, Duration::zero());
   }
