@@ -77,8 +77,8 @@ class LeaveChange final : public ChangeOf<void> {
   bool goes_on_ = false;
 };
 
-// Marks the boots dead first, and frees what anybody has left who is marked so; whoever dies in between leaves the rest
-// to the next node.
+// Marks the boots dead, and frees tasks of all boots that are marked dead or are not known. If a node dies between two
+// of its transactions here, the next node to look frees the rest.
 class TakeOverChange final : public ChangeOf<std::vector<std::string>> {
  public:
   TakeOverChange(std::vector<DeadBoot> dead, Completion<std::vector<std::string>> done)

@@ -16,6 +16,16 @@ Column texts(const std::set<std::string>& values) {
   return column;
 }
 
+BootRow boot_in(Row row) {
+  BootRow boot;
+  boot.boot = row.text();
+  boot.renewals = row.number();
+  boot.lease = row.duration();
+  boot.is_dead = row.flag();
+  boot.came_back = row.flag();
+  return boot;
+}
+
 }  // namespace
 
 void Transaction::want_existing(const NewTask& request) {
@@ -205,28 +215,18 @@ void Transaction::load_held(const PGresult* result) {
 
 void Transaction::load_boots(const PGresult* result) {
   for (int i = 0; i < PQntuples(result); ++i) {
-    Row row(result, i);
-    BootRow boot;
-    boot.boot = row.text();
-    boot.renewals = row.number();
-    boot.lease = row.duration();
-    boot.is_dead = row.flag();
-    boot.came_back = row.flag();
-    boots_.try_emplace(boot.boot, boot);
+    BootRow boot = boot_in(Row(result, i));
+    std::string name = boot.boot;
+    boots_.try_emplace(std::move(name), std::move(boot));
   }
 }
 
 void Transaction::load_locked_boots(const PGresult* result) {
   for (int i = 0; i < PQntuples(result); ++i) {
-    Row row(result, i);
-    BootRow boot;
-    boot.boot = row.text();
-    boot.renewals = row.number();
-    boot.lease = row.duration();
-    boot.is_dead = row.flag();
-    boot.came_back = row.flag();
+    BootRow boot = boot_in(Row(result, i));
     boot.is_locked = true;
-    boots_.insert_or_assign(boot.boot, boot);
+    std::string name = boot.boot;
+    boots_.insert_or_assign(std::move(name), std::move(boot));
   }
 }
 

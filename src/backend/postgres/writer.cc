@@ -174,7 +174,7 @@ void Writer::try_again(const Failure& failure) {
   });
 }
 
-// Whoever has waited for too long is told that nothing is known.
+// Calls that have waited longer than `patience` fail with kUnavailable.
 void Writer::give_up_old(const Failure& failure) {
   settings_.failed(failure);
   const Time oldest = std::chrono::steady_clock::now() - settings_.patience;
